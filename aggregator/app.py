@@ -415,6 +415,7 @@ def build_background(
         repository,
         Subscriptions(index.store),
         clock,
+        get_articles=index.articles.get_many,
         base_url=settings.public_url.rstrip("/"),
         allow_private=settings.webhook_allow_private_addresses,
         smtp=parse_smtp_url(settings.smtp_url, settings.smtp_sender) if settings.smtp_url else None,

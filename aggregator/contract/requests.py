@@ -230,6 +230,10 @@ class TargetIn(Struct, forbid_unknown_fields=True):
         ),
     ]
     format: PayloadFormat = "standard"
+    kinds: Annotated[
+        list[Literal["development", "doubled", "closed"]],
+        doc("Later changes of a reported event to send, too.", ["development"], max_length=3),
+    ] = []
 
 
 class NoQuery(Struct, forbid_unknown_fields=True):

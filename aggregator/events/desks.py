@@ -28,6 +28,7 @@ DEFAULT_PAUSE_MINUTES = 5
 MAX_HELD = 200
 # Open events that were reported; the oldest are forgotten above it, and may be reported again.
 MAX_NOTIFIED = 2000
+FOLLOW_UPS = ("development", "doubled", "closed")
 
 
 class Desk(msgspec.Struct, frozen=True):
@@ -150,6 +151,7 @@ class Alert:
     desk: Desk
     events: tuple[Event, ...]
     dropped: int = 0
+    kind: str = "alert"  # or that of a later change of one event
 
 
 def plan_alerts(
@@ -159,10 +161,12 @@ def plan_alerts(
     changed: Sequence[str],
     events: Mapping[str, Event],
     now_ms: int,
+    later: Sequence[tuple[str, str]] = (),
 ) -> tuple[dict[str, DeskState], list[Alert]]:
     """The new states of the desks, and the notifications to send now; only ``active`` desks hold and send.
 
     ``changed``: ids, oldest change first; ``events``: every changed and held event that is still stored.
+    ``later``: kinds of changes that follow an alert, and their events; not sent in quiet hours.
     """
     new_states, alerts = {}, []
     for desk in desks:
@@ -170,7 +174,11 @@ def plan_alerts(
             if desk.id in states:
                 new_states[desk.id] = msgspec.structs.replace(states[desk.id], held=(), dropped=0)
             continue
-        state = observe(desk, states.get(desk.id, DeskState()), changed, events, now_ms)
+        former = states.get(desk.id, DeskState())
+        told = [(kind, events[id_]) for kind, id_ in later if id_ in former.notified and id_ in events]
+        if not is_quiet(desk, now_ms):
+            alerts += [Alert(desk, (event,), kind=kind) for kind, event in told if is_reportable(event)]
+        state = observe(desk, former, changed, events, now_ms)
         due = due_events(desk, state, events, now_ms)
         if due:
             alerts.append(Alert(desk, tuple(sorted(due, key=lambda e: -e.size)), state.dropped))

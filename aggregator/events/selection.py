@@ -21,7 +21,7 @@ The other two change with the time of day: they order open events and have no pa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp2, inf, log2, sqrt
@@ -56,22 +56,6 @@ PAGED_ORDERS: tuple[EventOrder, ...] = ("time", "novelty", "size")
 PageKey = tuple[int, int, str]
 
 
-class Subject(NamedTuple):
-    """What a filter looks at: of an event, or of an article, for which no size and status are asked."""
-
-    title: str
-    terms: Collection[str]
-    sources: Collection[str]
-    languages: Collection[str]
-    size: float = inf
-    status: EventStatus | None = None
-
-    @classmethod
-    def of(cls, item: StreamItem) -> Subject:
-        """An article."""
-        return cls(item.title, [term for term, _ in item.terms], (item.source,), (item.lang,))
-
-
 @dataclass(frozen=True, slots=True)
 class EventFilter:
     """Conditions that an event must all meet; an empty one matches every event.
@@ -97,36 +81,41 @@ class EventFilter:
 
     def matches(self, event: Event) -> bool:
         """Whether the event meets all conditions."""
-        facts = event.title, event.terms, event.sources, event.languages, event.size, event.status
-        return self.covers(Subject(*facts))
-
-    def covers(self, found: Subject) -> bool:
-        """Whether an event or article meets all conditions."""
         if (
-            not all(other.covers(found) for other in self.and_also)
-            or (self.any_of and not any(other.covers(found) for other in self.any_of))
-            or any(other.covers(found) for other in self.none_of)
+            not all(other.matches(event) for other in self.and_also)
+            or (self.any_of and not any(other.matches(event) for other in self.any_of))
+            or any(other.matches(event) for other in self.none_of)
         ):
             return False
-        if found.size < self.min_size or (found.status and self.status not in (None, found.status)):
+        if event.size < self.min_size or (self.status is not None and event.status != self.status):
             return False
-        if self.source and outlet_key(self.source) not in map(outlet_key, found.sources):
+        if self.source and outlet_key(self.source) not in map(outlet_key, event.sources):
             return False
         subtag = self.lang.replace("_", "-").partition("-")[0].lower()
-        if subtag and subtag not in found.languages:
+        if subtag and subtag not in event.languages:
             return False
-        return not self.term or _matches_term(found, self.term)
+        return not self.term or _matches_term(event, self.term)
+
+    def matches_article(self, item: StreamItem) -> bool:
+        """Whether an article meets all conditions, whatever the size and status of its event."""
+        terms = tuple(term for term, _ in item.terms)
+        event = Event(
+            item.id, item.title, self.status or "breaking", 0, 0, 0, 10**9, 0, 0, 0, 0.0, (item.source,),
+            (), (), terms, (), "", languages=(item.lang,),
+        )  # fmt: skip
+        return self.matches(event)
 
 
 _words_of = lru_cache(1024)(tokenize)  # of the terms of desks
 
 
-def _matches_term(found: Subject, term: str) -> bool:
-    if normalize(term) in normalize(found.title):
+def _matches_term(event: Event, term: str) -> bool:
+    if normalize(term) in normalize(event.title):
         return True
-    # Terms are stems of the languages, so the words are tokenized in each of them.
-    candidates = (_words_of(term, lang) for lang in found.languages or ("en",))
-    return any(words and set(found.terms).issuperset(words) for words in candidates)
+    event_terms = set(event.terms)
+    # Terms are stems of the event's languages, so the words are tokenized in each of them.
+    candidates = (_words_of(term, lang) for lang in event.languages or ("en",))
+    return any(words and event_terms.issuperset(words) for words in candidates)
 
 
 class OwnSources:

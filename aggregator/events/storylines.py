@@ -15,11 +15,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import itemgetter
 
 import msgspec
 from anyascii import anyascii
 
-from aggregator.analysis.text.normalization import strip_desk_prefix
+from aggregator.analysis.source import outlet_key
+from aggregator.analysis.text.normalization import normalize, strip_desk_prefix
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import ArticleRecord
 from aggregator.events.detection.description import Candidate, rank_headlines
@@ -42,7 +44,7 @@ TRANSLATION_MS = DAY_MS
 COMMON_TERM_WEIGHT = 0.16
 # About 100 kB. A stream with one alert a day has 21 entries.
 MAX_ENTRIES = 500
-MAX_ALTERNATIVES = 3
+MAX_ALTERNATIVES = MAX_NEWEST = 3
 # Two headlines whose terms have a larger Jaccard similarity say the same.
 MAX_RESEMBLANCE = 0.5
 # Articles read per storyline, evenly spread over the items of each event.
@@ -201,6 +203,19 @@ def headline_alternatives(records: Sequence[ArticleRecord], current_title: str) 
         if len(found) == MAX_ALTERNATIVES:
             break
     return found
+
+
+def newest_of_outlets(records: Iterable[ArticleRecord], current_title: str) -> list[ArticleRecord]:
+    """Return up to 3 articles with other headlines: the newest of each outlet, then its second."""
+    taken, ranks = {normalize(strip_desk_prefix(current_title))}, Counter[str]()
+    found: list[tuple[int, ArticleRecord]] = []
+    for record in sorted(records, key=lambda record: -record.publication_ms):
+        headline, source = normalize(strip_desk_prefix(record.title)), outlet_key(record.source)
+        if headline and headline not in taken:
+            taken.add(headline)
+            ranks[source] += 1
+            found.append((ranks[source], record))
+    return [record for _, record in sorted(found, key=itemgetter(0))[:MAX_NEWEST]]
 
 
 def _terms(title: str, lang: str) -> frozenset[str]:

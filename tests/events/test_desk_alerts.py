@@ -159,3 +159,23 @@ def test_a_notification_in_the_future_delays_nothing(sent_ms: int) -> None:
     _, alerts = plan_alerts([DESK], ["d1"], states, ["e1"], {"e1": story("e1", 5)}, EVENT_MS)
 
     assert len(alerts) == 1
+
+
+@pytest.mark.parametrize(
+    ("desk", "later", "told"),
+    [
+        (DESK, story("e1", 6), True),
+        (DESK, story("e1", 6, status="closed"), True),
+        (DESK, story("e1", 6, muted="story"), False),
+        (DESK, story("e1", 6, status="closed", merged_into="e2"), False),
+        (DESK, story("e2", 2), False),
+        (NIGHT, story("e1", 60), False),
+    ],
+)
+def test_a_later_change_follows_an_alert(desk: Desk, later: Event, told: bool) -> None:
+    """Of an event that was reported and may be, in no quiet hours."""
+    states = {"d1": DeskState(notified=("e1",), sent_ms=EVENT_MS)}
+    changes = [("development", later.id)]
+    _, alerts = plan_alerts([desk], ["d1"], states, [later.id], {later.id: later}, EVENT_MS, changes)
+
+    assert [(alert.kind, alert.events) for alert in alerts] == ([("development", (later,))] if told else [])

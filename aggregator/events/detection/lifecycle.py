@@ -288,7 +288,9 @@ class OpenEvents:
         event.pending_numbers = [number for number in event.pending_numbers if number not in numbers]
         event.released_numbers += numbers
         event.busiest = min(event.busiest, event.size)
-        event.title, event.surface_forms = "", {}
+        event.surface_forms = {}
+        if event.headline_id in [member.id for member in released]:
+            event.title = ""
         self._mark_grown(event)
 
     def remove_article(self, article_id: str, ended_ms: int | None = None) -> None:

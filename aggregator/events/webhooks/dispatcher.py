@@ -9,18 +9,23 @@ import random
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 
 import msgspec
 
+from aggregator.domain import ArticleRecord
 from aggregator.errors import StoreUnavailable
-from aggregator.events.desks import Alert, Desk, Desks, DeskState, plan_alerts
+from aggregator.events.changes import ArticleReader
+from aggregator.events.desks import FOLLOW_UPS, Alert, Desk, Desks, DeskState, plan_alerts
 from aggregator.events.event import Event
 from aggregator.events.repository import ChangeRecord, EventRepository
 from aggregator.events.selection import EventFilter
+from aggregator.events.storylines import newest_of_outlets
 from aggregator.events.webhooks.mail import SmtpServer
 from aggregator.events.webhooks.outbox import Attempt, Delivery, DeliveryQueue, DeliveryResult, Outbox
 from aggregator.events.webhooks.sender import TargetSender
 from aggregator.events.webhooks.subscriptions import (
+    Headlines,
     Subscription,
     Subscriptions,
     alert_body,
@@ -39,6 +44,7 @@ LEASE_MS = MINUTE_MS
 WEBHOOK_INTERVAL_S = 1.0
 PATIENCE_S = 0.5
 CHANGES_PER_RUN = 200
+LATEST_ITEMS = 30
 DELIVERED_KINDS = frozenset({"fired", "development", "doubled", "merged", "closed"})
 
 logger = logging.getLogger(__name__)
@@ -59,6 +65,7 @@ class WebhookDispatcher(PeriodicTask):
         subscriptions: Subscriptions,
         clock: Callable[[], int],
         *,
+        get_articles: ArticleReader | None = None,
         base_url: str = "",
         allow_private: bool = False,
         smtp: SmtpServer | None = None,
@@ -73,7 +80,7 @@ class WebhookDispatcher(PeriodicTask):
             pause_reason=pause_reason,
         )
         self._events, self._subscriptions, self._clock = events, subscriptions, clock
-        self._base_url = base_url
+        self._base_url, self._get_articles = base_url, get_articles
         self._calls: dict[str, tuple[Delivery, asyncio.Task[DeliveryResult]]] = {}  # by target
         self.desks = Desks(events.store)
         self.queue = DeliveryQueue(events.store)
@@ -135,23 +142,25 @@ class WebhookDispatcher(PeriodicTask):
         changed = [change.event_id for _, change in changes if active or change.kind in DELIVERED_KINDS]
         events = await self._events.get_many(list(dict.fromkeys([*changed, *held])))
         now_ms = self._clock()
-        new = [
-            self._delivery(subscription, change, events[change.event_id], now_ms)
+        calls = [
+            (subscription, change, events[change.event_id])
             for _, change in changes
             for subscription in subscriptions.values()
             if change.kind in (subscription.kinds or DELIVERED_KINDS)
             and change.event_id in events
             and _is_subscribed(subscription, events[change.event_id])
         ]
-        new_states, alerts = states, list[Alert]()
-        if desks:
-            new_states, alerts = plan_alerts(desks.values(), active, states, changed, events, now_ms)
-            new += [
-                self._alert_delivery(alert, target, now_ms)
-                for alert in alerts
-                for target in subscriptions.values()
-                if target.desk == alert.desk.id and not target.disabled
-            ]
+        later = [(change.kind, change.event_id) for _, change in changes if change.kind in FOLLOW_UPS]
+        new_states, alerts = plan_alerts(desks.values(), active, states, changed, events, now_ms, later)
+        told = [event for *_, event in calls] + [event for alert in alerts for event in alert.events]
+        headlines = await self._headlines(told)
+        new = [self._delivery(*call, headlines) for call in calls]
+        new += [
+            self._alert_delivery(alert, target, headlines, now_ms)
+            for alert in alerts
+            for target in subscriptions.values()
+            if target.desk == alert.desk.id and not target.disabled and alert.kind in ("alert", *target.kinds)
+        ]
         if not changes and not alerts and new_states == states:
             return outbox
         position = changes[-1][0] if changes else outbox.position
@@ -159,18 +168,26 @@ class WebhookDispatcher(PeriodicTask):
         writes = [Put(DESK_STATES_KEY, msgspec.msgpack.encode(new_states))] if new_states != states else []
         return await self.queue.save(raw, outbox, dead, writes=writes)
 
-    def _alert_delivery(self, alert: Alert, target: Subscription, now_ms: int) -> Delivery:
-        id_ = _delivery_id(target.id, *(event.id for event in alert.events), now_ms)
-        body, count = alert_body(alert, target, now_ms, self._base_url), len(alert.events) + alert.dropped
-        return Delivery(id_, target.id, alert.events[0].id, "alert", body, now_ms, now_ms, events=count)
+    async def _headlines(self, events: Sequence[Event]) -> dict[str, list[ArticleRecord]]:
+        """The newest articles of each event, of different outlets."""
+        ids = {event.id: event.items[-LATEST_ITEMS:] for event in events}
+        found = await self._get_articles(list({*chain(*ids.values())})) if self._get_articles and ids else {}
+        records = {id_: [found[item].record for item in items if item in found] for id_, items in ids.items()}
+        return {event.id: newest_of_outlets(records[event.id], event.title) for event in events}
+
+    def _alert_delivery(self, alert: Alert, target: Subscription, told: Headlines, now_ms: int) -> Delivery:
+        id_ = _delivery_id(target.id, *(event.id for event in alert.events), alert.kind, now_ms)
+        body = alert_body(alert, target, now_ms, self._base_url, told)
+        count = len(alert.events) + alert.dropped
+        return Delivery(id_, target.id, alert.events[0].id, alert.kind, body, now_ms, now_ms, events=count)
 
     def _delivery(
-        self, subscription: Subscription, change: ChangeRecord, event: Event, now_ms: int
+        self, target: Subscription, change: ChangeRecord, event: Event, told: Headlines
     ) -> Delivery:
         """A delivery whose id derives from its content: the same change always has the same id."""
-        subject = subscription.id, change.event_id, change.kind
+        subject, now_ms = (target.id, change.event_id, change.kind), self._clock()
         id_ = _delivery_id(*subject, change.revision, change.at_ms)
-        body = event_payload(event, change.kind, change.at_ms, subscription.format, self._base_url)
+        body = event_payload(event, change.kind, change.at_ms, target.format, self._base_url, told)
         return Delivery(id_, *subject, body, now_ms, now_ms)
 
     async def _save_results(self) -> None:

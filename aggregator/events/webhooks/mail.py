@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import smtplib
 import ssl
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from email.errors import MessageError
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import formatdate
+from html import escape
 from urllib.parse import unquote, urlsplit
 
 from aggregator.errors import InvalidInput
@@ -18,6 +20,7 @@ TIMEOUT_S = 20.0
 # Of each step of the SMTP dialogue; the whole has TIMEOUT_S.
 STEP_TIMEOUT_S = 8.0
 SMTP_SCHEMES = ("smtp", "smtps")
+_LINKED = re.compile(r"^(.*) (https?://\S+)$", re.MULTILINE)
 MAX_ADDRESS_CHARS = 254  # RFC 5321, section 4.5.3.1.3
 
 
@@ -79,6 +82,7 @@ async def send_mail(
     message["Message-ID"] = f"<{delivery_id}@{server.sender.rpartition('@')[2]}>"
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(body)
+    message.add_alternative(to_html(body), subtype="html")
     try:
         async with asyncio.timeout(TIMEOUT_S):
             await asyncio.to_thread(_send, server, message)
@@ -92,6 +96,13 @@ async def send_mail(
     except (smtplib.SMTPException, OSError, ValueError) as error:
         return f"the mail could not be sent through {server.host}: {error}"[:300]
     return None
+
+
+def to_html(text: str) -> str:
+    """Paragraphs, the first line of each bold; an address at the end of a line is the link of the line."""
+    text = _LINKED.sub(r'<a href="\2">\1</a>', escape(text))
+    paragraphs = (re.sub("^.*", r"<b>\g<0></b>", part).replace("\n", "<br>") for part in text.split("\n\n"))
+    return "".join(f"<p>{part}</p>" for part in paragraphs)
 
 
 def _send(server: SmtpServer, message: EmailMessage) -> None:

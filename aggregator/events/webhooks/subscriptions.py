@@ -3,7 +3,7 @@
     {"type": "event.fired", "timestamp": "2026-11-21T08:00:00.000Z", "data": {"id": ..., "title": ..., ...}}
     {"type": "desk.alert", "timestamp": ..., "data": {"desk": {...}, "events": [...], "more": 0}}
 
-``type`` is also event.development, event.doubled, event.merged or event.closed. The format "slack" is the
+``type`` is also event.merged, event. or desk.development, .doubled and .closed. The format "slack" is the
 text message that incoming webhooks of chat systems accept.
 """
 
@@ -12,12 +12,14 @@ from __future__ import annotations
 import base64
 import re
 import secrets
+from collections.abc import Mapping, Sequence
+from datetime import datetime, tzinfo
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 
-from aggregator.events.desks import Alert, Desk
+from aggregator.domain import ArticleRecord
+from aggregator.events.desks import Alert, Desk, time_zone
 from aggregator.events.event import Event, event_url, size_summary, title_of
 from aggregator.events.selection import growth
 from aggregator.store.base import Store
@@ -34,6 +36,7 @@ _UNSAFE_HOST_CHARS = re.compile(r"[^\w.:-]", re.ASCII)
 _KIND_LABELS = {"fired": "Breaking", "development": "Development in", "doubled": "Growing", "closed": "Ended"}
 LISTED_EVENTS = 10
 MAX_TITLE_CHARS = 200
+Headlines = Mapping[str, Sequence[ArticleRecord]]  # by event: the newest of up to three outlets
 
 
 class Subscription(msgspec.Struct, frozen=True):
@@ -41,7 +44,8 @@ class Subscription(msgspec.Struct, frozen=True):
 
     secret    "whsec_" + base64 of 32 random bytes; stored in clear, since it signs the calls
     queries   query strings of /v1/events; an event must match all of them
-    kind      "webhook", or "mail": ``url`` is an e-mail address; ``kinds``: of changes, empty: all
+    kind      "webhook", or "mail": ``url`` is an e-mail address
+    kinds     of changes, empty: all; of a target of a desk: those that follow an alert, empty: none
     desk      id of the desk whose alerts it gets; "": a webhook of its own, which gets every change
     disabled  reason why no calls are made ("" while they are); owner: id of the key that created it
     """
@@ -68,18 +72,11 @@ class Subscription(msgspec.Struct, frozen=True):
         return "E-mail" if self.kind == "mail" else "Webhook"
 
     @property
-    def masked_url(self) -> str:
-        """The address without what is secret: "https://hooks.example/…", "d…@example.org"."""
-        if self.kind == "mail":
-            user, _, domain = self.url.rpartition("@")
-            return f"{user[:1]}…@{domain}"
-        scheme = self.url.partition("://")[0].lower()
-        try:
-            parts = urlsplit(self.url)
-            host, port = parts.hostname or "", f":{parts.port}" if parts.port else ""
-        except ValueError:
-            return f"{scheme}://…"
-        return f"{scheme}://{_UNSAFE_HOST_CHARS.sub('', host)}{port}/…"
+    def shown_url(self) -> str:
+        """For editors: an e-mail address, or a URL without secrets: "https://hooks.example/…a7c1"."""
+        scheme, _, rest = self.url.partition("://")
+        host = _UNSAFE_HOST_CHARS.sub("", rest.partition("/")[0].rpartition("@")[2])
+        return self.url if self.kind == "mail" else f"{scheme}://{host}/…{self.id[-4:]}"
 
 
 class Subscriptions(VersionedMap[Subscription]):
@@ -133,18 +130,21 @@ def new_secret() -> str:
     return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
-def event_payload(event: Event, kind: str, at_ms: int, payload_format: PayloadFormat, base_url: str) -> bytes:
+def event_payload(
+    event: Event, kind: str, at_ms: int, payload_format: PayloadFormat, base_url: str, told: Headlines
+) -> bytes:
     """Body of an event call. ``base_url``: public URL of the service; without it the link is missing."""
     url = event_url(event, base_url) if base_url else None
     if payload_format == "slack":
         title = slack_text(title_of(event))
         linked = f"<{url}|{title}>" if url else title
         text = f"{_KIND_LABELS.get(kind, kind.capitalize())}: {linked} ({slack_text(size_summary(event))})"
-        return msgspec.json.encode({"text": text})
-    return _encode(f"event.{kind}", at_ms, event_data(event, base_url))
+        lines = (slack_text(_told(record)) for record in told.get(event.id, ()))
+        return msgspec.json.encode({"text": "\n".join((text, *lines))})
+    return _encode(f"event.{kind}", at_ms, event_data(event, base_url, told))
 
 
-def event_data(event: Event, base_url: str) -> dict[str, object]:
+def event_data(event: Event, base_url: str, told: Headlines) -> dict[str, object]:
     """The fields of an event in a call."""
     return {
         "id": event.id,
@@ -160,6 +160,8 @@ def event_data(event: Event, base_url: str) -> dict[str, object]:
         "first_seen": format_rfc3339(event.first_seen_ms),
         "last_seen": format_rfc3339(event.last_seen_ms),
         "reason": event.reason,
+        "first_source": event.first[2] if event.first else "",
+        "headlines": [{"source": r.source, "title": r.title, "url": r.url} for r in told.get(event.id, ())],
         "merged_into": event.merged_into,
         "developments": [{"at": format_rfc3339(ms), "terms": terms} for ms, terms in event.developments],
         "revision": event.revision,
@@ -179,16 +181,16 @@ class Message(msgspec.Struct, frozen=True):
     body: str
 
 
-def alert_body(alert: Alert, target: Subscription, at_ms: int, base_url: str) -> bytes:
+def alert_body(alert: Alert, target: Subscription, at_ms: int, base_url: str, told: Headlines) -> bytes:
     """What is delivered to a target for an alert."""
     if target.kind == "webhook" and target.format == "standard":
         data = {
             "desk": {"id": alert.desk.id, "name": alert.desk.name},
-            "events": [event_data(event, base_url) for event in alert.events[:LISTED_EVENTS]],
+            "events": [event_data(event, base_url, told) for event in alert.events[:LISTED_EVENTS]],
             "more": max(0, len(alert.events) - LISTED_EVENTS) + alert.dropped,
         }
-        return _encode("desk.alert", at_ms, data)
-    return encode_message(alert_message(alert, at_ms, base_url), target)
+        return _encode(f"desk.{alert.kind}", at_ms, data)
+    return encode_message(alert_message(alert, at_ms, base_url, told, target.kind == "mail"), target)
 
 
 def ping_body(desk: Desk | None, target: Subscription, at_ms: int, base_url: str) -> bytes:
@@ -217,29 +219,40 @@ def encode_message(message: Message, target: Subscription) -> bytes:
     return msgspec.json.encode(message)
 
 
-def alert_message(alert: Alert, at_ms: int, base_url: str) -> Message:
+def alert_message(alert: Alert, at_ms: int, base_url: str, told: Headlines, with_links: bool) -> Message:
     """The text of an alert: one event with its headline as the title, several as a list."""
     name, count = alert.desk.name, len(alert.events) + alert.dropped
-    title = f"{name}: {_headline(alert.events[0])}" if count == 1 else f"{name}: {count} new events"
-    parts = [_event_text(event, at_ms, base_url) for event in alert.events[:LISTED_EVENTS]]
+    label = f"{_KIND_LABELS[alert.kind]}: " if alert.kind in _KIND_LABELS else ""
+    what = f"{label}{_cut(title_of(alert.events[0]))}" if count == 1 else f"{count} new events"
+    parts = []
+    for event in alert.events[:LISTED_EVENTS]:
+        lines = _event_lines(event, at_ms, base_url, time_zone(alert.desk.time_zone))
+        records = told.get(event.id, ())
+        lines[2:2] = [f"{_told(record)} {record.url if with_links else ''}".rstrip() for record in records]
+        parts.append("\n".join(lines))
     if count > len(parts):
         parts.append(f"and {count - len(parts)} more")
     if base_url:
         parts.append(f"Desk: {base_url}/desks/{alert.desk.id}")
-    return Message(title, "\n\n".join(parts))
+    return Message(f"{name}: {what}", "\n\n".join(parts))
 
 
-def _event_text(event: Event, now_ms: int, base_url: str) -> str:
+def _event_lines(event: Event, now_ms: int, base_url: str, zone: tzinfo) -> list[str]:
+    """Headline with its link; numbers and first report; why it is an event."""
     hourly = growth(event, now_ms).last_hour
     facts = size_summary(event) + (f", {hourly} in the last hour" if hourly else "")
     if event.status == "closed":
         facts += ", ended"
-    lines = [_headline(event), facts]
-    if base_url:
-        lines.append(event_url(event, base_url))
-    return "\n".join(lines)
+    if event.first:
+        facts += f"; first: {event.first[2]}, {datetime.fromtimestamp(event.first[0] / 1000, zone):%H:%M %Z}"
+    link = f" {event_url(event, base_url)}" if base_url else ""
+    return [_cut(title_of(event)) + link, facts, f"Why: {event.reason}"]
 
 
-def _headline(event: Event) -> str:
-    title = " ".join(title_of(event).split())
+def _told(record: ArticleRecord) -> str:
+    return f"{record.source or 'Unnamed outlet'}: {_cut(record.title)}"
+
+
+def _cut(title: str) -> str:
+    title = " ".join(title.split())
     return title if len(title) <= MAX_TITLE_CHARS else title[: MAX_TITLE_CHARS - 1] + "…"

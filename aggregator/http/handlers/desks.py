@@ -83,8 +83,9 @@ async def add_target(request: web.Request, desk: Desk, body: requests.TargetIn) 
         allow_private = service.settings.webhook_allow_private_addresses
         address = validate_url(body.address.strip(), allow_private=allow_private)
     return await service.events.subscriptions.subscribe(
-        address, (), body.format, service.clock(), caller_id(request), kind=body.kind, desk=desk.id
-    )
+        address, (), body.format, service.clock(), caller_id(request), kind=body.kind, desk=desk.id,
+        kinds=(*body.kinds,),
+    )  # fmt: skip
 
 
 def desk_out(desk: Desk, base: str) -> responses.DeskOut:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 from aiohttp import web
 
@@ -109,11 +111,12 @@ async def apply_action(
 
 
 def webhook_out(subscription: Subscription, pending: int, secret: str | None = None) -> responses.WebhookOut:
-    """A webhook or target; the address of a target is masked."""
+    """A webhook or target; an e-mail address is masked."""
+    url = subscription.url
     return fields_of(
         subscription,
         responses.WebhookOut,
-        url=subscription.url if subscription.kind == "webhook" else subscription.masked_url,
+        url=re.sub("(?<=^.).*(?=@)", "…", url) if subscription.kind == "mail" else url,
         created_at=to_datetime(subscription.created_ms),
         secret=secret,
         disabled=subscription.disabled or None,

@@ -54,12 +54,8 @@ class Pages:
             lstrip_blocks=True,
         )
         self._environment.filters |= filters.FILTERS
-        self._environment.globals |= {
-            "base_path": base_path,
-            "stream_url": "",
-            "stream_position": "",
-            "feed": "",
-        }
+        self._environment.globals |= dict.fromkeys(("stream_url", "stream_position", "feed"), "")
+        self._environment.globals |= {"base_path": base_path}
         assets = resources.files("aggregator.http.pages").joinpath("static").iterdir()
         self.assets = {asset.name: asset.read_bytes() for asset in assets if asset.is_file()}
         self.assets |= _counted_icons(self.assets["icon.svg"])

@@ -301,13 +301,6 @@ def event_lists(
     )
 
 
-def kiosk_cards(cards: Sequence[Card]) -> list[Card]:
-    """The cards of a wall screen: new ones first, the newest on top, and an event in two languages once."""
-    shown = {card.event.id for card in cards}
-    once = [card for card in cards if card.event.translation_of not in shown]
-    return sorted(once, key=lambda card: -news_ms(card.event) if card.is_new else 0)
-
-
 def usual_y(event: Event, bars: Sequence[Bar]) -> float | None:
     """Position of the expected number per bin above the axis; None below 1 unit or above all bars."""
     largest = max((bar.value for bar in bars), default=0)

@@ -31,6 +31,7 @@ from aggregator_client.wire import doc
 PREVIEW_DAYS = 7
 MAX_PREVIEW = 200
 LISTED_PREVIEW = 12
+Later = Literal["", "development", "closed", "development closed", "development doubled closed"]
 _List = Annotated[str, doc("As in DeskIn, separated by commas.", "swimming, hall", max_length=16_000)]
 _Number = Annotated[str, doc("As in DeskIn; empty: its default.", "20", max_length=10)]
 _Clock = Annotated[str, doc("As in DeskIn; empty: no quiet hours.", "22:30", max_length=10)]
@@ -57,6 +58,7 @@ class DeskForm(Struct, forbid_unknown_fields=True):
     paused: Annotated[Literal["", "on"], doc("Whether no notifications are sent.")] = ""
     kind: Annotated[Literal["mail", "webhook", "slack"], doc("Kind of a new target.", "mail")] = "mail"
     address: Annotated[str, doc("Address of a new target.", "desk@news.example", max_length=2000)] = ""
+    later: Annotated[Later, doc("Kinds of later changes that it gets, too.", "development")] = ""
 
 
 EMPTY_FORM = DeskForm(pause_minutes="5", time_zone="UTC")
@@ -132,7 +134,8 @@ async def _add_target(request: web.Request, stored: Desk, form: DeskForm) -> web
     payload_format: PayloadFormat = "slack" if form.kind == "slack" else "standard"
     if kind == "mail" and not service.settings.smtp_url:
         raise InvalidInput(f"address: {NO_SMTP_SERVER}.", field="address")
-    target, is_new = await add_target(request, stored, TargetIn(kind, form.address, payload_format))
+    wanted = TargetIn(kind, form.address, payload_format, form.later.split())  # type: ignore[arg-type]
+    target, is_new = await add_target(request, stored, wanted)
     if kind == "webhook" and is_new:  # the only time that the secret is shown
         return await _desk_page(request, DeskPageQuery(done="added"), stored, secret=target.secret)
     return redirect(f"/desks/{stored.id}", "added")
@@ -149,6 +152,9 @@ async def desk_list(
 ) -> web.Response:
     """Page: desks and a form for a new desk."""
     desks, targets = await service.events.desks.values(), await service.events.subscriptions.values()
+    events = [
+        e for e in await service.events.repository.list_events(limit=MAX_PREVIEW) if e.status != "closed"
+    ]
     view = await load_deliveries(service, targets if may_edit(request) else [])
     return html_response(
         request,
@@ -156,6 +162,7 @@ async def desk_list(
         page="desks",
         can_edit=may_edit(request),
         desks=[(desk, [row for row in view.targets if row.target.desk == desk.id]) for desk in desks],
+        counts={desk.id: sum(map(view_filter(desk).matches, events)) for desk in desks},
         webhooks=[row for row in view.targets if not row.target.desk],
         form=form or EMPTY_FORM,
         is_open=form is not None or not desks,
@@ -197,6 +204,7 @@ async def _desk_page(
         secret=secret,
         notice=notice_of(query, view, service.clock()),
         has_mail=bool(service.settings.smtp_url),
+        public_url=service.settings.public_url,
         names={row.target.id: row.target.service for row in view.targets},
         back=f"/desks/{stored.id}",
     )
@@ -208,6 +216,7 @@ async def _preview(request: web.Request, desk: Desk) -> Preview:
     events = await service.events.repository.list_events(
         since_ms=now_ms - PREVIEW_DAYS * DAY_MS, limit=MAX_PREVIEW, event_filter=view_filter(desk)
     )
+    events = [event for event in events if event.merged_into is None]
     reached = [is_reportable(e) and meets_thresholds(desk, e, peak(e.times, HOUR_MS)) for e in events]
     rows = [
         (make_card(event, now_ms), peak(event.times, HOUR_MS), notified)

@@ -17,7 +17,7 @@ from aggregator.app import Service, build_burst_rule
 from aggregator.contract.requests import EventFilterQuery, SavedFilterQuery
 from aggregator.domain import StreamItem
 from aggregator.events.broadcast import NO_CHANGES
-from aggregator.events.selection import SEVERITIES, EventFilter, EventOrder, Severity, Subject
+from aggregator.events.selection import SEVERITIES, EventFilter, EventOrder, Severity
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.auth import base_url
 from aggregator.http.handlers.events import build_filter
@@ -88,7 +88,6 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         user=caller_name(request),
         learning=history.status(now_ms) if history else None,
         lists=lists,
-        cards=cards.kiosk_cards(lists.open),
         top_stories=largest[:MAX_TOP_STORIES],
         building_up=[s for s in largest[MAX_TOP_STORIES:] if s.story.needed][:MAX_BUILDING_UP],
         verdicts=[(item, event_ids.get(item.first_version)) for item in articles],
@@ -97,6 +96,8 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         verdict=query.verdict,
         desk_fields=desk_fields(query) if may_edit(request) else {},
         read_mark=read_mark,
+        hour_ago_ms=now_ms - HOUR_MS,
+        now_ms=now_ms,
         tour=settings.demo,
         rule=f"more than {needed} similar items within {settings.burst_window_hours:g} hours",
         window=f"{settings.burst_window_hours:g} h",
@@ -114,7 +115,7 @@ async def _recent(stream: ArticleStream, query: FrontQuery, wanted: EventFilter)
         item
         for item in await stream.recent(MAX_FILTERED if is_filtered else MAX_VERDICTS)
         if item.kind == "article" and query.verdict in (None, item.verdict)
-        if wanted.covers(Subject.of(item))
+        if wanted.matches_article(item)
     )
     return list(islice(found, MAX_VERDICTS))
 
@@ -173,7 +174,6 @@ class View:
     chips    filters in force, without a desk that is named; each links to the view without it
     facets   choices by label, taken from the events that are shown
     kept     parameters that the form of the filter keeps as hidden fields
-    kiosk    the same view on a wall screen
     """
 
     orders: tuple[Choice, ...]
@@ -183,7 +183,6 @@ class View:
     facets: dict[str, tuple[Choice, ...]]
     kept: tuple[tuple[str, str], ...]
     clear_url: str
-    kiosk: str
 
 
 def view(query: FrontQuery, cards: Sequence[Card], desks: Mapping[str, str] = MappingProxyType({})) -> View:
@@ -219,7 +218,6 @@ def view(query: FrontQuery, cards: Sequence[Card], desks: Mapping[str, str] = Ma
         facets={label: choices for label, choices in _facets(values, cards).items() if choices},
         kept=tuple((n, v) for n, v in values.items() if n not in ("term", "source", "min_size")),
         clear_url=front_url(_without(values, *filters)),
-        kiosk=front_url(values | {"kiosk": "1"}),
     )
 
 

@@ -130,8 +130,8 @@ class TargetRow:
 
     @property
     def name(self) -> str:
-        """Kind and masked address."""
-        return f"{self.target.service} {self.target.masked_url}"
+        """Kind and address."""
+        return f"{self.target.service} {self.target.shown_url}"
 
 
 @dataclass(frozen=True, slots=True)

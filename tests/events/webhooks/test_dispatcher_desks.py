@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import email
 import email.policy
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from email.message import EmailMessage
 from typing import Any
 
 import msgspec
@@ -13,15 +14,18 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from aggregator.domain import Outcome
 from aggregator.events.desks import Desk, Desks
 from aggregator.events.repository import EventRepository
 from aggregator.events.webhooks.dispatcher import DESK_STATES_KEY, WebhookDispatcher
 from aggregator.events.webhooks.mail import SmtpServer
 from aggregator.events.webhooks.outbox import MAX_ATTEMPTS, OUTBOX_KEY, Attempt
 from aggregator.events.webhooks.subscriptions import Subscription, Subscriptions
+from aggregator.index import StoredArticle
 from aggregator.store.base import Put, Store
 from aggregator.time_units import MINUTE_MS
 from tests.support.factories import EVENT_MS, Clock, commit_event, event
+from tests.support.loaders import record
 from tests.support.mail_server import MailServer, mail_server
 
 pytestmark = pytest.mark.integration
@@ -59,6 +63,32 @@ class Newsroom:
         await self.dispatcher.lead()
 
 
+def text_of(message: EmailMessage, kind: str = "plain") -> str:
+    """The text of a mail, or its HTML."""
+    part = message.get_body((kind,))
+    assert part is not None
+    return str(part.get_content()).replace("\r\n", "\n")
+
+
+async def stored_articles(ids: Sequence[str]) -> dict[str, StoredArticle]:
+    """The articles of the event "e1", of three outlets, the last of which has no address."""
+    outlets = ("one", "two", "two", "three")
+    return {
+        f"e1{n}": StoredArticle(
+            replace(
+                record(1, n),
+                title=f"Ferry <{n}> sinks",
+                source=f"{outlet}.example",
+                url=f"https://{outlet}.example/{n}?a=1&b=2" if n < 3 else "javascript:alert(1)",
+                published_at_ms=EVENT_MS + n * MINUTE_MS,
+            ),
+            Outcome("new"),
+        )
+        for n, outlet in enumerate(outlets)
+        if f"e1{n}" in ids
+    }
+
+
 @pytest.fixture
 async def newsroom(store: Store) -> AsyncIterator[Newsroom]:
     """A desk for events about the bridge from 3 items, after the first run of the dispatcher."""
@@ -76,7 +106,8 @@ async def newsroom(store: Store) -> AsyncIterator[Newsroom]:
     app.router.add_post("/in", receive)
     async with mail_server() as mail, TestServer(app) as receiver:
         dispatcher = WebhookDispatcher(
-            repository, subscriptions, clock, base_url="https://news.example", allow_private=True,
+            repository, subscriptions, clock, get_articles=stored_articles,
+            base_url="https://news.example", allow_private=True,
             smtp=SmtpServer("127.0.0.1", mail.port, "news@newsroom.example"),
         )  # fmt: skip
         newsroom = Newsroom(
@@ -108,8 +139,54 @@ async def test_an_event_reaches_every_target_of_its_desk_once(newsroom: Newsroom
     assert signed["data"]["events"][0]["url"] == "https://news.example/events/e1"
     assert text.startswith("Harbour: Bridge &lt;closed&gt; @all\n")
     assert message["Subject"] == "Harbour: Bridge <closed> @all"
-    assert "3 items from 2 outlets, 12 in the last hour" in message.get_content()
-    assert f"Desk: https://news.example/desks/{newsroom.desk.id}" in message.get_content()
+    assert "3 items from 2 outlets, 12 in the last hour" in text_of(message)
+    assert f"Desk: https://news.example/desks/{newsroom.desk.id}" in text_of(message)
+
+
+async def test_a_mail_says_enough_to_decide(newsroom: Newsroom) -> None:
+    """Link, numbers, first outlet, the newest headline of each outlet, why; as text and as HTML."""
+    desk = await newsroom.desks.change(
+        newsroom.desk.id, lambda desk: msgspec.structs.replace(desk, time_zone="Europe/Berlin")
+    )
+    await newsroom.add("desk@newsroom.example", kind="mail")
+    await newsroom.change("e1", 4, first=(EVENT_MS, "e10", "one.example"))
+    (envelope,) = newsroom.mail.envelopes
+    message = email.message_from_bytes(envelope.content, policy=email.policy.default)
+
+    assert text_of(message) == (
+        "Bridge <closed> @all https://news.example/events/e1\n"
+        "4 items from 2 outlets, 12 in the last hour; first: one.example, 16:13 CEST\n"
+        "three.example: Ferry <3> sinks javascript:alert(1)\n"
+        "two.example: Ferry <2> sinks https://two.example/2?a=1&b=2\n"
+        "one.example: Ferry <0> sinks https://one.example/0?a=1&b=2\n"
+        "Why: 16 items within 4 hours, where 0.4 are usual.\n\n"
+        f"Desk: https://news.example/desks/{desk.id}\n"
+    )
+    html = text_of(message, "html")
+    assert '<a href="https://two.example/2?a=1&amp;b=2">two.example: Ferry &lt;2&gt; sinks</a><br>' in html
+    assert '<b><a href="https://news.example/events/e1">Bridge &lt;closed&gt; @all</a></b><br>4 items' in html
+    assert "javascript:alert(1)<br>" in html and 'href="javascript' not in html
+
+
+async def test_later_changes_are_told_to_targets_that_chose_them(newsroom: Newsroom) -> None:
+    """Of events that the desk has reported."""
+    await newsroom.add()
+    await newsroom.add("desk@newsroom.example", kind="mail", kinds=("development", "closed"))
+    await newsroom.change("e1", 2)
+    await newsroom.change("e1", 2, "development", developments=((EVENT_MS, ("troops",)),))
+    assert newsroom.mail.envelopes == []  # below the threshold
+    await newsroom.change("e1", 5, "updated")
+    await newsroom.change("e1", 6, "development", developments=((EVENT_MS, ("troops",)),))
+    await newsroom.change("e1", 7, "doubled")
+    await newsroom.change("e1", 8, "closed", status="closed")
+    sent = newsroom.mail.envelopes
+    mails = [email.message_from_bytes(e.content, policy=email.policy.default) for e in sent]
+
+    assert [mail["Subject"] for mail in mails] == [
+        f"Harbour: {label}Bridge <closed> @all" for label in ("", "Development in: ", "Ended: ")
+    ]
+    assert "6 items from 2 outlets, new: troops" in text_of(mails[1])
+    assert [call["type"] for call in newsroom.calls] == ["desk.alert"]
 
 
 async def test_a_plain_webhook_gets_every_change_and_a_target_only_alerts(newsroom: Newsroom) -> None:
@@ -142,7 +219,7 @@ async def test_many_events_are_one_message(newsroom: Newsroom) -> None:
         2,
     )
     assert message["Subject"] == "Harbour: 12 new events"
-    assert "and 2 more" in message.get_content()
+    assert "and 2 more" in text_of(message)
 
 
 async def test_a_failing_target_is_retried_and_logged(newsroom: Newsroom) -> None:

@@ -42,7 +42,8 @@ async def test_a_message_arrives_with_its_headers(server: MailServer) -> None:
     assert message["Subject"] == "Harbour: 桥 closed"
     assert message["Message-ID"] == "<msg_1@newsroom.example>"
     assert message["Date"] == "Mon, 21 Sep 2026 14:13:20 -0000"
-    assert message.get_content().replace("\r\n", "\n") == "桥\n\nhttps://x.example\n"
+    bodies = [str(part.get_content()).replace("\r\n", "\n") for part in message.iter_parts()]
+    assert bodies == ["桥\n\nhttps://x.example\n", "<p><b>桥</b></p><p><b>https://x.example</b></p>\n"]
 
 
 @pytest.mark.integration

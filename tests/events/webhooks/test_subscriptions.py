@@ -92,14 +92,14 @@ async def test_no_more_than_the_limit_is_registered(store: Store) -> None:
 @pytest.mark.parametrize(
     ("kind", "url", "shown"),
     [
-        ("mail", "desk@newsroom.example", "d…@newsroom.example"),
-        ("webhook", "https://hooks.example:8443/secret/path?token=1", "https://hooks.example:8443/…"),
-        ("webhook", "https://[bad", "https://…"),
+        ("mail", "desk@newsroom.example", "desk@newsroom.example"),
+        ("webhook", "https://hooks.example:8443/secret/path?token=1", "https://hooks.example:8443/…a7c1"),
+        ("webhook", "https://user:word@[bad", "https://bad/…a7c1"),
     ],
 )
 def test_addresses_are_masked(kind: TargetKind, url: str, shown: str) -> None:
-    """The host unless it is secret; never tokens, users and passwords."""
-    assert Subscription("h", url, "", kind=kind).masked_url == shown
+    """The host and the end of the id, which tells two of one host apart; no token, user and password."""
+    assert Subscription("77a7c1", url, "", kind=kind).shown_url == shown
 
 
 BASE_URL = "https://news.example"
@@ -110,7 +110,7 @@ STORM = event(
 
 def test_a_standard_body_describes_the_event() -> None:
     """Type, time of the change, and the fields of the event with a link to its page."""
-    body = json.loads(event_payload(STORM, "fired", EVENT_MS + 5, "standard", BASE_URL))
+    body = json.loads(event_payload(STORM, "fired", EVENT_MS + 5, "standard", BASE_URL, {}))
 
     assert (body["type"], body["timestamp"]) == ("event.fired", format_rfc3339(EVENT_MS + 5))
     data = body["data"]
@@ -127,7 +127,7 @@ def test_a_standard_body_describes_the_event() -> None:
 
 def test_what_editors_do_and_article_ids_are_not_sent() -> None:
     """A receiver outside the newsroom gets neither names of editors nor the profile."""
-    data = json.loads(event_payload(STORM, "fired", EVENT_MS, "standard", BASE_URL))["data"]
+    data = json.loads(event_payload(STORM, "fired", EVENT_MS, "standard", BASE_URL, {}))["data"]
 
     assert data.keys().isdisjoint({"items", "actions", "acknowledged_by", "muted", "profile", "removed"})
 
@@ -145,7 +145,7 @@ def test_what_editors_do_and_article_ids_are_not_sent() -> None:
 )
 def test_a_chat_message_links_the_headline(kind: str, label: str) -> None:
     """The headline is escaped, since the chat system interprets "<" and "&"."""
-    text = json.loads(event_payload(STORM, kind, EVENT_MS, "slack", BASE_URL))["text"]
+    text = json.loads(event_payload(STORM, kind, EVENT_MS, "slack", BASE_URL, {}))["text"]
 
     assert text == (
         f"{label}: <{BASE_URL}/events/e1|Storm &lt;closes&gt; &amp; Sons> (17 items from 2 outlets)"
@@ -154,15 +154,15 @@ def test_a_chat_message_links_the_headline(kind: str, label: str) -> None:
 
 def test_without_a_public_url_there_is_no_link() -> None:
     """A relative address would be of no use to the receiver."""
-    assert json.loads(event_payload(STORM, "fired", EVENT_MS, "standard", ""))["data"]["url"] is None
-    text = json.loads(event_payload(STORM, "fired", EVENT_MS, "slack", ""))["text"]
+    assert json.loads(event_payload(STORM, "fired", EVENT_MS, "standard", "", {}))["data"]["url"] is None
+    text = json.loads(event_payload(STORM, "fired", EVENT_MS, "slack", "", {}))["text"]
     assert text == "Breaking: Storm &lt;closes&gt; &amp; Sons (17 items from 2 outlets)"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_headline_cannot_form_a_link_or_mention(title: str) -> None:
     """Only the two brackets of the link itself are in the message."""
-    text = json.loads(event_payload(event("e1", title), "fired", EVENT_MS, "slack", BASE_URL))["text"]
+    text = json.loads(event_payload(event("e1", title), "fired", EVENT_MS, "slack", BASE_URL, {}))["text"]
 
     assert (text.count("<"), text.count(">")) == (1, 1)
 

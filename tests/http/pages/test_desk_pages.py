@@ -120,6 +120,30 @@ async def test_targets_are_shown_masked(client: Client, service: FakeService) ->
         assert "https://desk.example/…" in page and "secret-path" not in page
 
 
+async def test_a_target_may_get_later_changes(client: Client, service: FakeService) -> None:
+    """Chosen in the form; the page says where links are missing, and how many events are open."""
+    desk = await make_desk(client, service)
+    service.fake_events.stored = [
+        event("e1", "Harbour bridge closed"),
+        event("e2", "Harbour", status="closed"),
+    ]
+    form = {"action": "add_target", "kind": "slack", "address": "https://chat.example/in"}
+    page = await (await client.post(f"/desks/{desk.id}", data=form | {"later": "development closed"})).text()
+    refused = await client.post(f"/desks/{desk.id}", data=form | {"later": "rumours"})
+    service.settings = replace(service.settings, public_url="https://news.example")
+    with_links = await (await client.get(f"/desks/{desk.id}")).text()
+    (target,) = await service.events.subscriptions.values()
+    listed = await (await client.get("/desks")).text()
+
+    assert target.kinds == ("development", "closed") and refused.status == 400
+    assert "also told: development, event ended" in page
+    assert "AGGREGATOR_PUBLIC_URL" in page and "AGGREGATOR_PUBLIC_URL" not in with_links
+    assert (
+        f'<a href="/?watch={desk.id}" dir="auto">Harbour</a> <span class="count">1 open event</span>'
+        in listed
+    )
+
+
 async def test_mail_needs_a_server(client: Client, service: FakeService) -> None:
     """The sentence names the setting; with one the address is accepted."""
     desk = await make_desk(client, service)
@@ -129,7 +153,7 @@ async def test_mail_needs_a_server(client: Client, service: FakeService) -> None
     accepted = await client.post(f"/desks/{desk.id}", data=form)
 
     assert "AGGREGATOR_SMTP_URL" in await refused.text()
-    assert accepted.status == 200 and "d…@newsroom.example" in await accepted.text()
+    assert accepted.status == 200 and "<code>desk@newsroom.example</code>" in await accepted.text()
 
 
 async def test_a_test_is_sent_and_its_result_shown(client: Client, service: FakeService) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from aggregator.analysis.source import outlet_name
 from aggregator.domain import ArticleRecord
 from aggregator.events.desks import Alert, Desk, time_zone
 from aggregator.events.event import Event, event_url, size_summary, title_of
@@ -244,13 +245,14 @@ def _event_lines(event: Event, now_ms: int, base_url: str, zone: tzinfo) -> list
     if event.status == "closed":
         facts += ", ended"
     if event.first:
-        facts += f"; first: {event.first[2]}, {datetime.fromtimestamp(event.first[0] / 1000, zone):%H:%M %Z}"
+        at = datetime.fromtimestamp(event.first[0] / 1000, zone)
+        facts += f"; first: {outlet_name(event.first[2])}, {at:%H:%M %Z}"
     link = f" {event_url(event, base_url)}" if base_url else ""
     return [_cut(title_of(event)) + link, facts, f"Why: {event.reason}"]
 
 
 def _told(record: ArticleRecord) -> str:
-    return f"{record.source or 'Unnamed outlet'}: {_cut(record.title)}"
+    return f"{outlet_name(record.source) or 'Unnamed outlet'}: {_cut(record.title)}"
 
 
 def _cut(title: str) -> str:

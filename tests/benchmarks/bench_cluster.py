@@ -8,13 +8,6 @@ load. First into one server, then into three primaries with a replica each; both
     CPU ms                per inserted article: client, all primaries, and the node of the writable segment,
                           whose inverse is the most that one language can write on such a processor (ceiling)
     roll-over p99         ms of the lists that ran while a segment was sealed, of all others, and the longest
-
-then faults on the cluster, each during further inserts:
-
-    kill       SIGKILL of the primary of the writable segment; longest time that a list waited
-    add        a seventh node joins and gets its share of slots (``redis-cli --cluster rebalance``)
-
-``lost``: acknowledged articles that cannot be read at the end; ``changed``: with another verdict.
 """
 
 from __future__ import annotations
@@ -22,8 +15,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -36,27 +27,26 @@ import redis
 
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Answer, Article
-from aggregator.errors import AggregatorError, StoreUnavailable
+from aggregator.errors import AggregatorError
 from aggregator.index import Index, keys
-from aggregator.index.bindings import bindings_under
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
 from aggregator.time_units import DAY_MS, wall_clock_ms
 from tests.benchmarks.indexing.commit import near_copy, prepare_articles, unrelated_analyses
 from tests.benchmarks.indexing.layouts import SPACE
-from tests.support.cluster import Cluster, running_cluster, until
+from tests.support.cluster import Cluster, running_cluster
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import server_cpu_s
 from tests.support.wiring import build_core
 
 CALLERS, LIST, SEGMENTS = 8, 50, 10
 COPY_ONE_IN = 10
-NEAR_S, PAUSE_S = 0.5, 0.1
+NEAR_S = 0.5
 Figures = dict[str, Any]
 
 
 class Load:
-    """Ingest in this process, and what it has acknowledged."""
+    """Ingest in this process."""
 
     def __init__(self, url: str, analyses: dict[str, Analysis], segment_articles: int) -> None:
         self.store = open_redis_store(url, socket_timeout_s=HANG_LIMIT_S)
@@ -65,16 +55,14 @@ class Load:
             self.store, [SPACE], retention_ms=90 * DAY_MS, segment_max_articles=segment_articles
         )
         self._service = build_core(self.index, self._prepared, Policy(), clock=wall_clock_ms).ingest
-        self.acknowledged: dict[str, str] = {}
         self.taken: list[tuple[float, float]] = []  # start and end of each list, s
         self.rolled_s: list[float] = []
-        self.refusals = 0
 
     async def _prepared(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         return [self._analyses[article.id] for article in articles]
 
     async def insert(self, articles: Sequence[Article], *, check_only: bool = False) -> float:
-        """Insert lists until all are acknowledged, or only check them; returns articles per second."""
+        """Insert lists, or only check them; returns articles per second."""
         lists = iter([articles[i : i + LIST] for i in range(0, len(articles), LIST)])
         started = time.perf_counter()
         watcher = asyncio.create_task(self._watch())
@@ -85,22 +73,8 @@ class Load:
     async def _caller(self, lists: Any, check_only: bool) -> None:
         for part in lists:
             started = time.monotonic()
-            left = list(part)
-            while left:
-                answers: list[Answer | AggregatorError | None]
-                try:
-                    answers = list(await self._service.submit_many(left, dry_run=check_only))
-                except StoreUnavailable:
-                    answers = [None] * len(left)
-                if not check_only:
-                    for article, answer in zip(left, answers, strict=True):
-                        if isinstance(answer, Answer):
-                            self.acknowledged[article.id] = answer.outcome.verdict
-                left = [a for a, answer in zip(left, answers, strict=True) if not isinstance(answer, Answer)]
-                if left:
-                    self.refusals += 1
-                    assert time.monotonic() < started + HANG_LIMIT_S, "the store stays unavailable"
-                    await asyncio.sleep(PAUSE_S)
+            answers = await self._service.submit_many(part, dry_run=check_only)
+            assert all(isinstance(answer, Answer) for answer in answers)
             if not check_only:
                 self.taken.append((started, time.monotonic()))
 
@@ -124,20 +98,6 @@ class Load:
             "others p99": round(float(np.percentile(ms[~flags], 99))) if not flags.all() else None,
             "longest": round(float(ms.max())),
         }
-
-    async def missing(self) -> Figures:
-        """Acknowledged articles that are not stored, or with another verdict."""
-        lost = changed = 0
-        ids = list(self.acknowledged)
-        for start in range(0, len(ids), 500):
-            part = ids[start : start + 500]
-            suffixes = [keys.binding(id_) for id_ in part]
-            snapshot = await self.index.segments.read({SPACE: suffixes})
-            for id_, suffix in zip(part, suffixes, strict=True):
-                found = bindings_under(snapshot, suffix)
-                lost += not found
-                changed += bool(found) and found[0].binding.outcome.verdict != self.acknowledged[id_]
-        return {"acknowledged": len(ids), "lost": lost, "changed": changed}
 
 
 def articles(prefix: str, count: int, seed: int, analyses: dict[str, Analysis]) -> list[Article]:
@@ -181,34 +141,7 @@ async def writable_cost(run: Load, client: redis.Redis, prefix: str, count: int)
     return {"writable node CPU ms": round(ms, 3), "ceiling articles/s": round(1000 / ms)}
 
 
-async def during(run: Load, prefix: str, count: int, fault: Callable[[], None]) -> Figures:
-    """Insert ``count`` articles; ``fault`` happens in a thread after a quarter of them."""
-    prepared = articles(prefix, count, 31 + len(prefix), run._analyses)
-    run.taken.clear()
-    refusals, seconds = run.refusals, 0.0
-
-    async def cause() -> None:
-        nonlocal seconds
-        wanted = len(run.acknowledged) + count // 4
-        while len(run.acknowledged) < wanted:  # noqa: ASYNC110  counted by the callers
-            await asyncio.sleep(0.02)
-        started = time.perf_counter()
-        await asyncio.to_thread(fault)
-        seconds = time.perf_counter() - started
-
-    task = asyncio.create_task(cause())
-    rate = await run.insert(prepared)
-    await task
-    longest = max(b - a for a, b in run.taken)
-    return {
-        "insert/s": round(rate),
-        "fault s": round(seconds, 1),
-        "longest list s": round(longest, 2),
-        "refused": run.refusals - refusals,
-    }
-
-
-async def on_cluster(cluster: Cluster, count: int, faults: int) -> None:
+async def on_cluster(cluster: Cluster, count: int) -> None:
     """All phases on a cluster."""
 
     def ports() -> dict[str, redis.Redis]:
@@ -218,21 +151,7 @@ async def on_cluster(cluster: Cluster, count: int, faults: int) -> None:
     tag = (await run.index.segments.stack(SPACE)).writable_tag
     writable = cluster.primary_of(tag + keys.STREAM)
     figures |= await writable_cost(run, redis.Redis(port=writable), "w", count // 3)
-    print(json.dumps({"nodes": 6, **figures, **await run.missing()}), flush=True)
-
-    def kill() -> None:
-        cluster.wait_for_replica(writable)
-        cluster.kill(writable)
-        until(lambda: len(cluster.primaries()) == 3, "no replica took over")
-
-    killed = await during(run, "kk", faults, kill)
-    print(json.dumps({"fault": "kill", **killed, **await run.missing()}), flush=True)
-    cluster.heal()
-    added = await during(run, "add", faults, cluster.add_primary)
-    print(
-        json.dumps({"fault": "add", **added, **await run.missing(), "slots": cluster.slot_counts()}),
-        flush=True,
-    )
+    print(json.dumps({"nodes": 6, **figures}), flush=True)
     await run.store.close()
 
 
@@ -241,7 +160,7 @@ async def on_one(server: EmbeddedServer, count: int) -> None:
     client = redis.Redis.from_url(server.url)
     run, figures = await load(server.url, lambda: {"one": client}, count)
     figures |= await writable_cost(run, client, "w", count // 3)
-    print(json.dumps({"nodes": 1, **figures, **await run.missing()}), flush=True)
+    print(json.dumps({"nodes": 1, **figures}), flush=True)
     await run.store.close()
 
 
@@ -250,15 +169,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--articles", type=int, default=6000, help="of the load of each")
-    parser.add_argument("--faults", type=int, default=4000, help="articles inserted during each fault")
     args = parser.parse_args()
-    if not shutil.which("redis-cli"):
-        sys.exit("redis-cli is missing: it moves the slots.")
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         one = stack.enter_context(EmbeddedServer(Path(directory) / "one"))
         asyncio.run(on_one(one, args.articles))
         cluster = stack.enter_context(running_cluster(Path(directory)))
-        asyncio.run(on_cluster(cluster, args.articles, args.faults))
+        asyncio.run(on_cluster(cluster, args.articles))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ LOG_RECORD = re.compile(r"\n(?=\d{4}-\d\d-\d\d )")
 class Deployment(abc.ABC):
     """Running while its context (``async with``) is open.
 
+    setting     one of those of the harness
     apis        the services that articles are posted to
     direct      connection to the store that no fault touches
     unreported  faults that the deployment should have reported and did not, one sentence each
@@ -35,8 +36,10 @@ class Deployment(abc.ABC):
 
     direct: redis.Redis
 
-    def __init__(self, directory: Path, rng: random.Random) -> None:
+    def __init__(self, directory: Path, setting: str, rng: random.Random) -> None:
         self.directory = directory
+        self.setting = setting
+        self.appendfsync = "everysec" if setting == "everysec" else "always"
         self.rng = rng
         self.unreported: list[str] = []
         self.stack = AsyncExitStack()

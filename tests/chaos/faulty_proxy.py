@@ -21,7 +21,7 @@ class FaultyProxy:
     def __init__(self, target: int, rng: random.Random) -> None:
         self.port = 0
         self.delay_s = 0.0
-        self._target, self._rng = target, rng
+        self.target, self._rng = target, rng
         self._links: set[_Link] = set()
 
     async def start(self) -> None:
@@ -53,7 +53,7 @@ class FaultyProxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            store_reader, store_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            store_reader, store_writer = await asyncio.open_connection("127.0.0.1", self.target)
         except OSError:  # the store is down
             writer.transport.abort()
             return

@@ -36,10 +36,15 @@ class Ledger:
     while_ready: list[Refused] = field(default_factory=list)
     ready_since_s: float = math.inf
     _unchecked: list[str] = field(default_factory=list)
+    _acknowledged_s: float = math.inf
+    _longest_gap_s: float = 0.0
 
     def acknowledge(self, id_: str, verdict: str) -> None:
         """Add an answer."""
-        self.acknowledged[id_] = verdict, time.monotonic()
+        now_s = time.monotonic()
+        self.acknowledged[id_] = verdict, now_s
+        self._longest_gap_s = max(self._longest_gap_s, now_s - self._acknowledged_s)
+        self._acknowledged_s = now_s
         self._unchecked.append(id_)
 
     def refuse(self, refused: Refused) -> None:
@@ -61,6 +66,11 @@ class Ledger:
                 break
             count += 1
         return count
+
+    def take_longest_gap(self) -> float:
+        """The longest time between two acknowledgements since the last call, in s."""
+        gap_s, self._longest_gap_s = self._longest_gap_s, 0.0
+        return gap_s
 
     def take_unchecked(self) -> list[str]:
         """Ids acknowledged since the last call."""

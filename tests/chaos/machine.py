@@ -38,8 +38,8 @@ FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), "")
 class Machine(Deployment):
     """``aggregator serve --workers 2`` with an embedded store."""
 
-    def __init__(self, directory: Path, appendfsync: str, rng: random.Random) -> None:
-        super().__init__(directory, rng)
+    def __init__(self, directory: Path, setting: str, rng: random.Random) -> None:
+        super().__init__(directory, setting, rng)
         self.data_dir = directory / "data"
         self._clock = directory / "clock"
         self._clock.write_bytes(shifted_clock.encode_offset(0))
@@ -50,7 +50,7 @@ class Machine(Deployment):
         self._arguments = [
             *(sys.executable, shifted_clock.__file__, str(self._clock), "serve", "--log-level=ERROR"),
             *(f"--port={port}", f"--workers={WORKERS}"),
-            *(f"--data-dir={self.data_dir}", f"--appendfsync={appendfsync}"),
+            f"--data-dir={self.data_dir}",
         ]
         self.apis = [Api(f"http://127.0.0.1:{port}")]
         self._process: asyncio.subprocess.Process | None = None
@@ -70,6 +70,11 @@ class Machine(Deployment):
         self._store_script.write_text(script)
         self._store_script.chmod(0o700)
         self.direct = redis.Redis.from_url(self.store_url, socket_timeout=TIMEOUT_S)
+        await self.start_service(f"--appendfsync={self.appendfsync}")
+
+    async def start_service(self, *arguments: str) -> None:
+        """Start the service with further arguments, and wait until it is ready."""
+        self._arguments += arguments
         self.stack.push_async_callback(self.direct.aclose)
         self.stack.push_async_callback(self.apis[0].close)
         self.stack.push_async_callback(self.end, signal.SIGTERM)

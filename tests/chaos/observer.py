@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from aggregator.app import build_analyzers
@@ -14,7 +14,7 @@ from aggregator.events.detection.model import BurstRule
 from aggregator.events.repository import POSITION_KEY, EventRepository
 from aggregator.index import Index
 from aggregator.settings import Settings
-from aggregator.store.base import Store
+from aggregator.store.redis import RedisStore, open_redis_store
 
 REPORTS = 18  # per topic; more than fifteen make an event
 TIMEOUT_S = 60.0  # without progress
@@ -24,19 +24,28 @@ LATE_EVENTS_S = 3.0  # many polls of the detector
 PAGE_SIZE = 500
 
 
-@dataclass(slots=True)
+@dataclass
 class StoreObserver:
     """Follows the change stream of events on a direct connection to the store.
 
     topics  event id -> topics of its articles
     """
 
-    store: Store
+    url: Callable[[], str]
     fired: Counter[str] = field(default_factory=Counter)
     topics: dict[str, set[int]] = field(default_factory=dict)
+    store: RedisStore = field(init=False)
     _position: bytes = b""
     _checkpoint: bytes | None = None
     _spaces: Sequence[str] = field(default_factory=lambda: build_analyzers(Settings())[0].spaces)
+
+    def __post_init__(self) -> None:
+        self.store = open_redis_store(self.url())
+
+    async def reconnect(self) -> None:
+        """To the server that takes the writes now."""
+        await self.store.close()
+        self.store = open_redis_store(self.url())
 
     async def read_changes(self) -> None:
         """Read the changes since the last call."""

@@ -81,11 +81,11 @@ class Replica:
 class Replicas(Deployment):
     """Store, proxy and two replicas, each of one web process."""
 
-    def __init__(self, directory: Path, appendfsync: str, rng: random.Random) -> None:
-        super().__init__(directory, rng)
+    def __init__(self, directory: Path, setting: str, rng: random.Random) -> None:
+        super().__init__(directory, setting, rng)
         port, *self._ports = free_ports(1 + REPLICAS)
         extra = {"port": str(port), "bind": "127.0.0.1"}
-        self.store = EmbeddedServer(directory / "store", appendfsync=appendfsync, config_overrides=extra)
+        self.store = EmbeddedServer(directory / "store", appendfsync=self.appendfsync, config_overrides=extra)
         self.proxy = FaultyProxy(port, rng)
         self.replicas: list[Replica] = []
 

@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aggregator.store.redis import open_redis_store
 from tests.chaos.crawl import Crawl, report
 from tests.chaos.deployment import Deployment
+from tests.chaos.failover import BehindAddress, InCluster, WithSentinel
 from tests.chaos.ledger import Ledger
 from tests.chaos.machine import Machine
 from tests.chaos.observer import REPORTS, StoreObserver
 from tests.chaos.replicas import Replicas
-from tests.chaos.report import SPLIT_TOPICS, ChaosReport
+from tests.chaos.report import SPLIT_TOPICS, WHILE_READY, ChaosReport
 from tests.chaos.resources import Resources
 from tests.support.hang_limit import HANG_LIMIT_S
 
@@ -34,6 +34,9 @@ Fault = Callable[[Any, int], Awaitable[None]]
 DEPLOYMENTS: dict[str, Callable[[Path, str, random.Random], Deployment]] = {
     "replicas": Replicas,
     "machine": Machine,
+    "sentinel": WithSentinel,
+    "address": BehindAddress,
+    "cluster": InCluster,
 }
 
 
@@ -44,13 +47,14 @@ class Run:
         self.deployment, self.result = deployment, result
         self.ledger = Ledger()
         self.crawl = Crawl(deployment, self.ledger, rate)
-        self.observer = StoreObserver(open_redis_store(deployment.store_url))
+        self.observer = StoreObserver(lambda: deployment.store_url)
         self._full_rate = min(FULL_RATE, 0.75 * rate)
         self._kinds: list[str] = []  # of the fault during each topic
         self._read = 0
         self.resources = Resources(deployment, result.figures)
         self._start_s = 0.0
         self._slow_recoveries: list[str] = []
+        self._losses: list[str] = []
 
     async def inject(self, faults: Mapping[str, Fault], count: int, longest_s: float) -> None:
         """Inject ``count`` faults within ``longest_s``, every kind equally often; then check everything."""
@@ -83,6 +87,7 @@ class Run:
         self.result.before[kind].append(self.ledger.acknowledged_within(1.0))
         reports = asyncio.create_task(self._post_reports(topic, range(third, 2 * third)))
         self.ledger.ready_since_s = math.inf
+        self.ledger.take_longest_gap()
         await fault(self.deployment, turn)
         ended_s = time.monotonic()
         await self.deployment.until_ready()
@@ -93,7 +98,11 @@ class Run:
             self._slow_recoveries.append(f"{kind}: ready after {recovery_s:.1f} s")
         await reports
         await self._post_reports(topic, range(2 * third, REPORTS))
+        self.result.gaps[kind].append(self.ledger.take_longest_gap())
+        lost = len(self.ledger.lost)
         await self._check_stored(self.ledger.take_unchecked())
+        if len(self.ledger.lost) > lost:
+            self._losses.append(f"{kind}: {len(self.ledger.lost) - lost} acknowledged articles lost")
         await self.observer.read_changes()
         await self.resources.check()
         self.crawl.raise_failures()
@@ -113,6 +122,7 @@ class Run:
 
     async def _check_stored(self, ids: Sequence[str]) -> None:
         """Compare ``ids`` with the store, and the newest of them and some older ones with the service."""
+        await self.observer.reconnect()
         stored = await self.observer.verdicts(ids)
         for id_ in ids:
             self.ledger.check(id_, stored.get(id_))
@@ -154,7 +164,7 @@ class Run:
             "unexpected errors in the service's log": len(self.deployment.tracebacks()),
             "refusals without a reason": len(ledger.unexplained),
             "valid articles refused for good": len(ledger.final),
-            "refusals while ready": len(ledger.while_ready),
+            WHILE_READY: len(ledger.while_ready),
             "faults not reported": len(self.deployment.unreported),
             "down for longer than a restart": len(self._slow_recoveries),
         }
@@ -162,6 +172,7 @@ class Run:
         self.result.details = [
             *self.deployment.unreported,
             *self._slow_recoveries,
+            *self._losses,
             *[f"no event for topic {topic}, reported during fault: {self._kinds[topic]}" for topic in lost],
             *sorted({f"{r.status} {r.code}: {r.sentence[:200]}" for r in refused})[:20],
         ]
@@ -179,12 +190,11 @@ async def chaos(
     rate: float = RATE,
     longest_s: float = math.inf,
 ) -> ChaosReport:
-    """Inject ``count`` faults into a new deployment. ``setting``: always, everysec or power."""
+    """Inject ``count`` faults into a new deployment. ``setting``: one of those of the harness."""
     result = ChaosReport(f"{deployment_name}, {setting}")
     with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
-        appendfsync = "everysec" if setting == "everysec" else "always"
         new = DEPLOYMENTS[deployment_name]
-        async with new(Path(directory), appendfsync, random.Random(seed)) as deployment:
+        async with new(Path(directory), setting, random.Random(seed)) as deployment:
             run = Run(deployment, result, rate)
             possible = {kind: fault for kind, fault in faults.items() if kind not in deployment.missing}
             await run.inject(possible, count, longest_s)

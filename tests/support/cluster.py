@@ -9,7 +9,6 @@ import os
 import random
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -57,11 +56,6 @@ class Cluster:
             with redis.Redis(port=port) as client:
                 client.flushall()
 
-    def cut_replication(self, port: int) -> None:
-        """Stop replication from this primary until it restarts."""
-        _execute(port, "ACL SETUSER", "default", "-psync", "-sync")
-        _execute(port, "CLIENT KILL", "TYPE", "replica")
-
     def set_failover(self, enabled: bool) -> None:
         """Whether the replica of a killed primary may replace it within seconds; ``heal`` needs that."""
         for port in self.servers:
@@ -75,45 +69,11 @@ class Cluster:
         os.kill(server.pid, signal.SIGKILL)
         until(lambda: server.pid is None, "the node did not end")
 
-    def wait_for_replica(self, port: int) -> None:
-        """Return when the replica of this primary has all that the primary had when this was called."""
-        wanted = int(str(_info(port)["master_repl_offset"]))
-        until(lambda: _replicated(port) >= wanted, "the replica does not keep up")
-
     def heal(self) -> None:
         """Restart killed nodes; returns when all nodes agree and every replica follows its primary."""
         for server in self.servers.values():
             server.restart_if_dead()
         until(self.is_whole, "the cluster did not become whole")
-
-    def add_primary(self) -> None:
-        """Start another node and move its share of the slots to it, with ``redis-cli --cluster``.
-
-        Returns when all nodes agree. It has no replica, and ends with the other nodes.
-        """
-        directory = next(iter(self.servers.values())).data_dir.parent
-        port, bus = free_ports(2)
-        server = EmbeddedServer(directory / str(port), config_overrides=_node_config(port, bus))
-        self.servers[port] = self._stack.enter_context(server)
-        other = self.primaries()[0]
-        _execute(other, "CLUSTER MEET", "127.0.0.1", port, bus)
-        until(self.is_whole, "the new node did not join")
-        rebalance = [
-            "redis-cli",
-            "--cluster",
-            "rebalance",
-            f"127.0.0.1:{other}",
-            "--cluster-use-empty-masters",
-        ]
-        subprocess.run(rebalance, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
-        until(self.is_whole, "the cluster did not become whole")
-
-    def slot_counts(self) -> list[int]:
-        """Number of slots of each primary, ascending."""
-        counts: dict[int, int] = {}
-        for start, end, primary, *_ in _execute(self.primaries()[0], "CLUSTER SLOTS"):
-            counts[int(primary[1])] = counts.get(int(primary[1]), 0) + end - start + 1
-        return sorted(counts.values())
 
     def is_whole(self) -> bool:
         """Whether all nodes run and know one another, all slots are served, all replicas connected."""
@@ -199,12 +159,6 @@ def _execute(port: int, *command: object) -> Any:
 def _info(port: int) -> dict[str, object]:
     with redis.Redis(port=port) as client:
         return dict(client.info())
-
-
-def _replicated(port: int) -> int:
-    """The replication offset that the replica of a primary has confirmed; it does so once a second."""
-    replica = _info(port).get("slave0")
-    return int(replica["offset"]) if isinstance(replica, dict) else -1
 
 
 def _is_whole(port: int, size: int) -> bool:

@@ -237,10 +237,9 @@ class RedisStore:
 
     async def check(self) -> None:
         """Verify that the server is fit for use. Raises ConfigurationError that lists all problems."""
-        is_cluster = self._client.is_cluster
         try:
-            nodes = await self._client.nodes()
-            problems = [p for node in nodes for p in find_configuration_errors(node, cluster=is_cluster)]
+            nodes, cluster = await self._client.nodes(), self._client.is_cluster
+            problems = [p for node in nodes for p in find_configuration_errors(node, cluster=cluster)]
             if not problems:
                 await self._check_scripting()
         except StoreUnavailable as error:
@@ -345,6 +344,8 @@ class RedisStore:
         try:
             nodes = await self._client.nodes()
             found = summarize(nodes, cluster=self._client.is_cluster)
+            if any(node.info.get("role") == "slave" for node in nodes):  # by a connection that was in use
+                await self.reconnect()
         except StoreUnavailable as error:
             return StoreInfo(kind, "", 0, "unknown while it is unavailable", False, str(error))
         if any(cannot_append(node) and node.disk is None for node in nodes):

@@ -28,10 +28,12 @@ class Address:
 
     target: int
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    ends: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection."""
         there, back = await asyncio.open_connection("127.0.0.1", self.target)
+        self.ends += [back, writer]
         for source, sink in ((reader, back), (there, writer)):
             self.tasks.add(asyncio.create_task(_copy(source, sink)))
 
@@ -87,6 +89,9 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
         front.close()
         for task in address.tasks:
             task.cancel()
+        for end in address.ends:
+            end.transport.abort()
+        await asyncio.sleep(0)
 
 
 async def test_a_server_that_became_a_replica_is_left_at_once(pair: Pair) -> None:
@@ -119,3 +124,18 @@ async def test_a_server_that_new_connections_do_not_reach_is_left(pair: Pair, ha
     assert pair.new.get("b") == b"2"
     assert await pair.store.read([b"a"]) == [b"1"]
     assert pair.store.is_promoted
+
+
+async def test_a_connection_that_was_in_use_is_left_too(pair: Pair) -> None:
+    """It was lent for a report while the others were closed."""
+    pool = pair.store._client._driver_client.connection_pool
+    lent = await pool.get_connection()
+    pair.promote()
+    pair.old.replicaof("127.0.0.1", pair.ports[1])
+    with pytest.raises(StoreUnavailable, match="read-only"):
+        await pair.store.put([Put(b"b", b"2")])
+    await pool.release(lent)
+    pair.store._client._reconnected_s = float("-inf")
+
+    assert "replica" in ((await pair.store.info()).problem or "")
+    assert not (await pair.store.info()).problem

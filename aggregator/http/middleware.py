@@ -25,7 +25,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from multidict import CIMultiDict
 
-from aggregator import tracing
+from aggregator.concurrency import current_request_id
 from aggregator.http import auth, errors
 from aggregator.http.app_keys import (
     BASE_PATH,
@@ -57,19 +57,16 @@ async def process_request(request: web.Request, handler: Handler) -> web.StreamR
     """Assign a request id (a valid X-Request-Id is kept); record count, duration and access log."""
     id_ = request.headers.get("X-Request-Id", "")
     request[REQUEST_ID] = id_ = id_ if _REQUEST_ID_PATTERN.fullmatch(id_) else secrets.token_hex(8)
-    token = tracing.CURRENT_REQUEST_ID.set(id_)
+    token = current_request_id.set(id_)
     # Labels come from the route table, so clients cannot create series.
     resource = request.match_info.route.resource
     route = resource.canonical if resource is not None else UNMATCHED
     started = time.perf_counter()
     status = errors.CLIENT_CLOSED_REQUEST
     try:
-        with tracing.span(f"{request.method} {route}", headers=request.headers) as span:
-            response = await _answer(request, handler)
-            status = response.status
-            if span is not None:
-                span.set_attributes({"http.response.status_code": status, "aggregator.request_id": id_})
-            return response
+        response = await _answer(request, handler)
+        status = response.status
+        return response
     except web.HTTPException as redirect:
         status = redirect.status
         raise
@@ -81,7 +78,7 @@ async def process_request(request: web.Request, handler: Handler) -> web.StreamR
         metrics.request_seconds.labels(route).observe(seconds)
         if request.app[SERVICE].settings.access_log:
             _log_access(request, status, seconds)
-        tracing.CURRENT_REQUEST_ID.reset(token)
+        current_request_id.reset(token)
 
 
 async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from aggregator import tracing
 from aggregator.dedup.grouping import is_stored_copy
 from aggregator.dedup.policy import Profile
 from aggregator.domain import Analysis, Answer, Article, ArticleRecord
@@ -34,8 +33,7 @@ class PendingArticle:
     ``number`` and ``first_version`` are those of its record (0: not assigned), which is stored if
     ``record_written``: a retry after a conflict writes no second record unless its contents differ.
     ``sources``: those whose articles alone the caller may replace; () for all. ``profile`` is selected once,
-    so that a retry decides by the same. ``origin``: the span of its request. ``posted_id``: the id that was
-    sent, if it is stored under another.
+    so that a retry decides by the same. ``posted_id``: the id that was sent, if it is stored under another.
     """
 
     position: int
@@ -47,7 +45,6 @@ class PendingArticle:
     answer: Answer | AggregatorError | None = None
     sources: tuple[str, ...] = ()
     profile: Profile = field(default_factory=Profile)
-    origin: object = field(default_factory=tracing.current)
     posted_id: str = ""
     withdrawn: tuple[str, ...] = ()
     withheld: bool = False  # answered and not stored, since its source is untrusted

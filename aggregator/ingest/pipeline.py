@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from aggregator import tracing
 from aggregator.concurrency import Spawn, TaskHandle, YieldControl, spawn_task, yield_control
 from aggregator.errors import CommitConflict
 from aggregator.index import Index, Snapshot, keys, untrusted
@@ -193,36 +192,35 @@ class BatchPipeline:
 
     async def _look_up(self, pending: list[PendingArticle], *, follows: bool = True) -> Batch:
         """Read ids, buckets and sketch keys, then the records of candidates, equal texts and known ids."""
-        with tracing.span("look up", origins=(item.origin for item in pending)):
-            started = time.perf_counter()
-            if follows:
-                await self._equal_texts.unite(pending)
-            now_ms = self._clock()
-            lookups = [
-                LookedUpArticle(self._index.lookup.probe(p.analysis, p.article.id), EMPTY_RESULT, [])
-                for p in pending
-            ]
-            probes = [lookup.probe for lookup in lookups]
-            snapshot = await self._index.lookup.read_snapshot(probes)
-            equal = [equal_in_any_space(snapshot, probe) for probe in probes]
-            wanted: dict[int, str] = {n: space for one in equal for n, space in one.items()}
-            for n, part in enumerate(self._index.lookup.probe_groups(probes)):
-                if n:
-                    await self._yield_control()
-                found = self._index.lookup.evaluate_probes(snapshot, [probes[i] for i in part])
-                for i, matches in zip(part, found, strict=True):
-                    lookups[i].matches, lookups[i].candidate_numbers = matches, matches.ranked_numbers
-                    wanted.update(dict.fromkeys(lookups[i].candidate_numbers, probes[i].space))
-            for probe in probes:
-                for known in bindings_under(snapshot, probe.binding_key):
-                    wanted.setdefault(known.binding.number, known.space)
-            await self._index.lookup.load_into_snapshot(snapshot, wanted)
-            if follows and await self._equal_texts.follow(snapshot, pending, probes, equal):
-                return await self._look_up(pending, follows=False)
-            deferred = await self._use_own_ids(pending, lookups, snapshot)
-            ready = [i for i, item in enumerate(pending) if item not in deferred]
-            pending, lookups = [pending[i] for i in ready], [lookups[i] for i in ready]
-            return Batch(pending, lookups, snapshot, now_ms, time.perf_counter() - started, deferred)
+        started = time.perf_counter()
+        if follows:
+            await self._equal_texts.unite(pending)
+        now_ms = self._clock()
+        lookups = [
+            LookedUpArticle(self._index.lookup.probe(p.analysis, p.article.id), EMPTY_RESULT, [])
+            for p in pending
+        ]
+        probes = [lookup.probe for lookup in lookups]
+        snapshot = await self._index.lookup.read_snapshot(probes)
+        equal = [equal_in_any_space(snapshot, probe) for probe in probes]
+        wanted: dict[int, str] = {n: space for one in equal for n, space in one.items()}
+        for n, part in enumerate(self._index.lookup.probe_groups(probes)):
+            if n:
+                await self._yield_control()
+            found = self._index.lookup.evaluate_probes(snapshot, [probes[i] for i in part])
+            for i, matches in zip(part, found, strict=True):
+                lookups[i].matches, lookups[i].candidate_numbers = matches, matches.ranked_numbers
+                wanted.update(dict.fromkeys(lookups[i].candidate_numbers, probes[i].space))
+        for probe in probes:
+            for known in bindings_under(snapshot, probe.binding_key):
+                wanted.setdefault(known.binding.number, known.space)
+        await self._index.lookup.load_into_snapshot(snapshot, wanted)
+        if follows and await self._equal_texts.follow(snapshot, pending, probes, equal):
+            return await self._look_up(pending, follows=False)
+        deferred = await self._use_own_ids(pending, lookups, snapshot)
+        ready = [i for i, item in enumerate(pending) if item not in deferred]
+        pending, lookups = [pending[i] for i in ready], [lookups[i] for i in ready]
+        return Batch(pending, lookups, snapshot, now_ms, time.perf_counter() - started, deferred)
 
     async def _use_own_ids(
         self, pending: Sequence[PendingArticle], lookups: Sequence[LookedUpArticle], snapshot: Snapshot
@@ -290,11 +288,10 @@ class BatchPipeline:
     ) -> list[PendingArticle]:
         """Set the answers; return the articles that conflicted."""
         started = time.perf_counter()
-        with tracing.span("commit", origins=(item.origin for item in batch.pending)):
-            conflicted = [] if dry_run else await self._committer.commit(plans, batch.now_ms)
-            await self._committer.set_answers(
-                [p for p in plans if p.pending not in conflicted] if conflicted else plans
-            )
+        conflicted = [] if dry_run else await self._committer.commit(plans, batch.now_ms)
+        await self._committer.set_answers(
+            [p for p in plans if p.pending not in conflicted] if conflicted else plans
+        )
         commit_s = batch.record_write_s + time.perf_counter() - started
         for plan in plans:
             plan.answer.timings_ms["lookup"] = batch.lookup_s * 1000 / len(plans)

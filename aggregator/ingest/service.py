@@ -21,7 +21,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TypeVar
 
-from aggregator import tracing
 from aggregator.analysis.source import spelled_as, with_source
 from aggregator.concurrency import current_caller
 from aggregator.dedup.grouping import is_stored_copy
@@ -117,8 +116,7 @@ class IngestService:
             article = with_source(article)
             profile = self._profiles.select(article.policy, article.source)
             started = time.perf_counter()
-            with tracing.span("analyze"):
-                (analysis,) = await self._analyze_many([article])
+            (analysis,) = await self._analyze_many([article])
             if isinstance(analysis, AggregatorError):
                 raise analysis
             analyze_ms = (time.perf_counter() - started) * 1000
@@ -137,8 +135,7 @@ class IngestService:
     ) -> list[Answer | AggregatorError]:
         """Answers equal to those of submitting one by one; errors among them. Raises StoreUnavailable."""
         started = time.perf_counter()
-        with tracing.span("analyze"):
-            analyzed = await self.analyze_many(articles)
+        analyzed = await self.analyze_many(articles)
         analyze_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
         return await self.process_analyzed(articles, analyzed, analyze_ms, dry_run=dry_run, sources=sources)
 

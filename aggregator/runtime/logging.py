@@ -12,8 +12,8 @@ import logging
 import re
 import sys
 
+from aggregator.concurrency import current_request_id
 from aggregator.time_units import format_rfc3339
-from aggregator.tracing import CURRENT_REQUEST_ID
 
 CONTINUATION_PREFIX = "\n  | "
 # C0 and C1 control characters, Unicode line separators, and unpaired surrogates.
@@ -45,7 +45,7 @@ class TextFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  name of the base class
         """The record on one line, with the request id unless the message contains it."""
         line = escape_controls(super().formatMessage(record))
-        request = CURRENT_REQUEST_ID.get()
+        request = current_request_id.get()
         return f"{line} [{request}]" if request and request not in line else line
 
     def formatException(self, ei: object) -> str:  # noqa: N802  name of the base class
@@ -70,7 +70,7 @@ class JsonFormatter(logging.Formatter):
             "process": record.process,
             "message": record.getMessage(),
         }
-        if request := CURRENT_REQUEST_ID.get():
+        if request := current_request_id.get():
             entry["request_id"] = request
         if record.exc_info:
             entry["error"] = self.formatException(record.exc_info)

@@ -23,7 +23,6 @@ BASE = {
 } | {
     "settings",
     "time_units",
-    "tracing",
 }
 DOMAIN_LAYERS = {"concurrency", "store", "analysis", "dedup", "index"}
 SERVICES = DOMAIN_LAYERS | {

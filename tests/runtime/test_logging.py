@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aggregator.concurrency import current_request_id
 from aggregator.runtime.logging import JsonFormatter, TextFormatter, escape_controls
-from aggregator.tracing import CURRENT_REQUEST_ID
 
 FORGED = "no such id\n2026-01-01 00:00:00 ERROR aggregator: all articles are lost\x1b[2J\u2028\x85\ud800"
 
@@ -69,10 +69,10 @@ def test_json_records_have_time_level_and_their_own_fields() -> None:
 @pytest.mark.parametrize("formatter", [TextFormatter(with_process=True), JsonFormatter()])
 def test_a_record_of_a_request_has_its_id(formatter: logging.Formatter) -> None:
     """The client gets the same id; it is not repeated if the message contains it."""
-    token = CURRENT_REQUEST_ID.set("crawler-7.42")
+    token = current_request_id.set("crawler-7.42")
     try:
         assert "crawler-7.42" in formatter.format(record("slow"))
         assert formatter.format(record("request crawler-7.42: slow")).count("crawler-7.42") < 3
     finally:
-        CURRENT_REQUEST_ID.reset(token)
+        current_request_id.reset(token)
     assert "crawler-7.42" not in formatter.format(record("slow"))

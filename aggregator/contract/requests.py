@@ -214,6 +214,7 @@ class DeskIn(Struct, forbid_unknown_fields=True):
     time_zone: Annotated[str, doc('IANA name, e.g. "Europe/Berlin".', "Europe/Berlin", max_length=60)] = "UTC"
     quiet_size: Annotated[Threshold, doc("Items from which quiet hours do not hold it; 0: none.", 100)] = 0
     paused: Annotated[bool, doc("Whether no notifications are sent.", False)] = False
+    digest_at: Annotated[ClockTime, doc("When targets that take text get a digest of the day.", "07:00")] = ""
 
 
 class TargetIn(Struct, forbid_unknown_fields=True):
@@ -334,6 +335,7 @@ class FeedQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the feeds."""
 
     limit: Annotated[int, doc("Maximum number of entries.", 20, ge=1, le=MAX_EVENT_PAGE)] = 50
+    digest: Annotated[bool, doc("The last digest of the desk ``watch`` instead.", False)] = False
 
 
 class ArticleFilterQuery(Struct, forbid_unknown_fields=True):

@@ -154,6 +154,7 @@ class DeskOut(Struct):
     time_zone: Annotated[str, doc("IANA name of the time zone.", "Europe/Berlin")]
     quiet_size: Annotated[int, doc("Items from which quiet hours do not hold an event; 0: none.", 100)]
     paused: Annotated[bool, doc("Whether no notifications are sent.", False)]
+    digest_at: Annotated[str, doc("When it sends a digest of the day; empty: never.", "07:00")]
     created_at: Annotated[datetime, doc("Time of creation.", "2026-11-20T08:40:00Z")]
     events: Annotated[str, doc("Path of its list of events.", "/v1/events?watch=5d0c1e8a77b2")]
     stream: Annotated[str, doc("Path of its event stream.", "/v1/events/stream?watch=1ac4d0f935b5")]

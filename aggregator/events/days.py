@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, tzinfo
 
 from aggregator.errors import InvalidInput
-from aggregator.events.desks import is_reportable, time_zone
+from aggregator.events.desks import Desk, is_reportable, time_zone
 from aggregator.events.event import Event
 from aggregator.events.selection import is_handled
 
@@ -52,6 +52,13 @@ class Day:
     def end_ms(self) -> int:
         """The first moment of the next day; a day with a change of clocks has 23 or 25 hours."""
         return self.shifted(1).at_clock()
+
+
+def digest_period(desk: Desk, now_ms: int) -> tuple[int, int]:
+    """The last day of a desk that ended, from ``digest_at`` (else midnight) to the next, in ms."""
+    clock, day = desk.digest_at or "00:00", Day.at(now_ms, desk.time_zone)
+    day = day if day.at_clock(clock) <= now_ms else day.shifted(-1)
+    return day.shifted(-1).at_clock(clock), day.at_clock(clock)
 
 
 def items_within(event: Event, since_ms: int, until_ms: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -56,6 +56,7 @@ class Desk(msgspec.Struct, frozen=True):
     time_zone: str = "UTC"
     quiet_size: int = 0
     paused: bool = False
+    digest_at: str = ""
     edited_ms: int = 0
     edited_by: str = ""
 
@@ -142,6 +143,7 @@ class DeskState(msgspec.Struct, frozen=True):
     notified: tuple[str, ...] = ()
     sent_ms: int = 0
     dropped: int = 0
+    digest_ms: int = 0  # end of the last digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,8 @@ class Alert:
     desk: Desk
     events: tuple[Event, ...]
     dropped: int = 0
-    kind: str = "alert"  # or that of a later change of one event
+    kind: str = "alert"  # or that of a later change of one event; "digest"
+    sections: Mapping[str, int] = field(default_factory=dict)  # of a digest: sizes of its lists
 
 
 def plan_alerts(
@@ -184,7 +187,8 @@ def plan_alerts(
             alerts.append(Alert(desk, tuple(sorted(due, key=lambda e: -e.size)), state.dropped))
             sent = [event.id for event in due]
             held = tuple(id_ for id_ in state.held if id_ not in sent)
-            state = DeskState(held, (*state.notified, *sent)[-MAX_NOTIFIED:], now_ms)
+            notified = (*state.notified, *sent)[-MAX_NOTIFIED:]
+            state = DeskState(held, notified, now_ms, digest_ms=state.digest_ms)
         new_states[desk.id] = state
     return new_states, alerts
 

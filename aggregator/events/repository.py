@@ -91,13 +91,19 @@ class EventRepository:
         after: PageKey | None = None,
         order: EventOrder = "time",
         now_ms: int = 0,
+        until_ms: int | None = None,
     ) -> list[Event]:
-        """Stored events behind ``after`` in an order; without page keys open ones, as of ``now_ms``."""
+        """Stored events behind ``after`` in an order; without page keys open ones, as of ``now_ms``.
+
+        ``since_ms``: seen then or later; ``until_ms``: detected before, and not merged.
+        """
         index = await self.summaries()
         candidates = {
             id_: e
             for id_, e in index.items()
-            if (status is None or e.status == status) and (since_ms is None or e.last_seen_ms >= since_ms)
+            if (status is None or e.status == status)
+            and (since_ms is None or e.last_seen_ms >= since_ms)
+            and (until_ms is None or (e.detected_at_ms < until_ms and e.merged_into is None))
         }
         if order not in PAGED_ORDERS:
             ids = [id_ for id_, e in candidates.items() if e.status != "closed"]
@@ -105,18 +111,6 @@ class EventRepository:
             return sort_events(found, order, now_ms)[:limit]
         keys = sorted((page_key(e, id_, order) for id_, e in candidates.items()), reverse=True)
         ids = [key[2] for key in keys if after is None or key < after]
-        return await self._first_matching(ids, limit, event_filter)
-
-    async def events_of(
-        self, since_ms: int, until_ms: int, event_filter: EventFilter | None = None, limit: int = 500
-    ) -> list[Event]:
-        """Events of a period: seen in it, detected before its end, not merged; the last detected first."""
-        detected = {
-            id_: e.detected_at_ms
-            for id_, e in (await self.summaries()).items()
-            if e.merged_into is None and e.last_seen_ms >= since_ms and e.detected_at_ms < until_ms
-        }
-        ids = sorted(detected, key=lambda id_: (-detected[id_], id_))
         return await self._first_matching(ids, limit, event_filter)
 
     async def _first_matching(

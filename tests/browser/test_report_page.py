@@ -193,7 +193,7 @@ async def test_articles_have_pages_and_orders(browser: Browser, client: Client, 
         await page.get_by_role("link", name="Oldest first").click()
         await expect(page.locator(".article-rows > .item").first).to_have_attribute("data-item", "a0")
         await page.get_by_role("link", name="By outlet").click()
-        await expect(page.locator("section.outlet h3").first).to_have_text("Outlet 0", use_inner_text=True)
+        await expect(page.locator("section.outlet h3").first).to_have_text("Outlet 0 10", use_inner_text=True)
         color, text = await page.locator(".item .headline a").first.evaluate(
             "a => [getComputedStyle(a).color, getComputedStyle(document.body).color]"
         )

@@ -330,7 +330,7 @@ def check_query(data: bytes) -> None:
 
 def check_form(data: bytes) -> None:
     """Parse the fields of a form."""
-    for struct_type in (sign_in.SignInForm, search.SearchForm):
+    for struct_type in (sign_in.SignInForm, search.SearchPageQuery):
         with suppress(AggregatorError):
             bodies.parse_form(data, struct_type)
 

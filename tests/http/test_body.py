@@ -21,7 +21,7 @@ from aggregator.http.body import (
     LineSplitter,
     parse_form,
 )
-from aggregator.http.pages.search import CompareForm
+from aggregator.http.pages.search import CompareQuery
 
 BODY_PIECES = st.lists(st.sampled_from([b"a", b"bb", b" ", b"\t", b"\r", b"\n", b"{}", b"\xff", b"\0"]))
 
@@ -108,7 +108,7 @@ def test_form_fields_are_those_that_were_encoded(a: str, b: str) -> None:
     """Any text, escaped as browsers do, with plus signs for spaces or without."""
     a, b = (text.encode("utf-8", "replace").decode() for text in (a, b))
     for body in (urlencode({"a": a, "b": b}), urlencode({"a": a, "b": b}, quote_via=quote)):
-        assert parse_form(body.encode(), CompareForm) == CompareForm(a=a, b=b)
+        assert parse_form(body.encode(), CompareQuery) == CompareQuery(a=a, b=b)
 
 
 @given(st.lists(st.sampled_from(["%C3%A9", "%3D", "%25", "=", "+", "&", "a", "\r\n", " ", "_", "%0a", "b="])))
@@ -117,7 +117,7 @@ def test_form_fields_are_read_as_by_urllib(parts: list[str]) -> None:
     body = "a=" + "".join(parts)
     fields = parse_qsl(body, keep_blank_values=True)
     try:
-        found = parse_form(body.encode(), CompareForm)
+        found = parse_form(body.encode(), CompareQuery)
     except InvalidInput:
         assert (
             len(fields) > len(dict(fields))
@@ -125,14 +125,14 @@ def test_form_fields_are_read_as_by_urllib(parts: list[str]) -> None:
             or (body.count("&") >= 8)
         )
     else:
-        assert found == CompareForm(**dict(fields))
+        assert found == CompareQuery(**dict(fields))
 
 
 @pytest.mark.parametrize("body", [b"a=%", b"a=%2", b"a=%zz", b"a=%ff", b"a=\xc3\xa9", b"a=1&a=2", b"&" * 24])
 def test_a_form_that_no_browser_sends_is_refused(body: bytes) -> None:
     """Escapes without two digits or not of UTF-8, bytes beyond ASCII, repeated or too many fields."""
     with pytest.raises(InvalidInput):
-        parse_form(body, CompareForm)
+        parse_form(body, CompareQuery)
 
 
 EMPTY_MEMBER = gzip.compress(b"")

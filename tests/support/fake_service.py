@@ -367,9 +367,6 @@ class FakeEvents:
     async def learning(self, now_ms: int) -> LearningStatus | None:
         return self.learning_status
 
-    async def events_of(self, since_ms: int, until_ms: int, event_filter: EventFilter) -> list[Event]:
-        return await self.list_events(since_ms=since_ms, event_filter=event_filter)
-
     async def list_events(
         self,
         status: str | None = None,
@@ -379,6 +376,7 @@ class FakeEvents:
         after: PageKey | None = None,
         order: EventOrder = "time",
         now_ms: int = 0,
+        until_ms: int | None = None,
     ) -> list[Event]:
         self._service.check()
         self.last_query = {"status": status, "since_ms": since_ms, "limit": limit}

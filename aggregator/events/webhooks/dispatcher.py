@@ -16,7 +16,8 @@ import msgspec
 from aggregator.domain import ArticleRecord
 from aggregator.errors import StoreUnavailable
 from aggregator.events.changes import ArticleReader
-from aggregator.events.desks import FOLLOW_UPS, Alert, Desk, Desks, DeskState, plan_alerts
+from aggregator.events.days import digest_period, handover
+from aggregator.events.desks import FOLLOW_UPS, Alert, Desk, Desks, DeskState, plan_alerts, view_filter
 from aggregator.events.event import Event
 from aggregator.events.repository import ChangeRecord, EventRepository
 from aggregator.events.selection import EventFilter
@@ -36,7 +37,7 @@ from aggregator.store.base import Put
 from aggregator.store.decoding import decode_value
 from aggregator.store.optimistic import commit_attempts
 from aggregator.store.periodic_task import PeriodicTask
-from aggregator.time_units import MINUTE_MS
+from aggregator.time_units import DAY_MS, MINUTE_MS
 
 DESK_STATES_KEY = b"{events}desk-states"
 LEASE_KEY = b"{events}courier"
@@ -44,6 +45,7 @@ LEASE_MS = MINUTE_MS
 WEBHOOK_INTERVAL_S = 1.0
 PATIENCE_S = 0.5
 CHANGES_PER_RUN = 200
+MAX_DIGEST_EVENTS = 500
 LATEST_ITEMS = 30
 DELIVERED_KINDS = frozenset({"fired", "development", "doubled", "merged", "closed"})
 
@@ -136,12 +138,13 @@ class WebhookDispatcher(PeriodicTask):
         stored = (await self._events.store.read([DESK_STATES_KEY]))[0] if desks else None
         states = decode_value(_states_decoder, stored, "The state of the desks") if stored else {}
         held = [id_ for state in states.values() for id_ in state.held]
-        if not changes and not held:
+        now_ms, active = self._clock(), _active_desks(desks, subscriptions)
+        digests = {id_: digest_period(desk, now_ms) for id_, desk in desks.items() if desk.digest_at}
+        due = [id_ for id_, (_, end_ms) in digests.items() if states.get(id_, DeskState()).digest_ms < end_ms]
+        if not changes and not held and active.isdisjoint(due):
             return outbox
-        active = _active_desks(desks, subscriptions) if desks else frozenset()
         changed = [change.event_id for _, change in changes if active or change.kind in DELIVERED_KINDS]
         events = await self._events.get_many(list(dict.fromkeys([*changed, *held])))
-        now_ms = self._clock()
         calls = [
             (subscription, change, events[change.event_id])
             for _, change in changes
@@ -152,14 +155,23 @@ class WebhookDispatcher(PeriodicTask):
         ]
         later = [(change.kind, change.event_id) for _, change in changes if change.kind in FOLLOW_UPS]
         new_states, alerts = plan_alerts(desks.values(), active, states, changed, events, now_ms, later)
-        told = [event for *_, event in calls] + [event for alert in alerts for event in alert.events]
+        for id_ in active.intersection(due):
+            state, period = new_states[id_], digests[id_]
+            new_states[id_] = msgspec.structs.replace(state, digest_ms=period[1])
+            if state.digest_ms:  # none of the day on which the hour was set
+                alerts.append(await self._digest(desks[id_], *period))
+        told = [event for *_, event in calls] + [
+            event for alert in alerts if not alert.sections for event in alert.events
+        ]
         headlines = await self._headlines(told)
         new = [self._delivery(*call, headlines) for call in calls]
         new += [
             self._alert_delivery(alert, target, headlines, now_ms)
             for alert in alerts
             for target in subscriptions.values()
-            if target.desk == alert.desk.id and not target.disabled and alert.kind in ("alert", *target.kinds)
+            if target.desk == alert.desk.id
+            and not target.disabled
+            and alert.kind in ("alert", "digest", *target.kinds)
         ]
         if not changes and not alerts and new_states == states:
             return outbox
@@ -167,6 +179,15 @@ class WebhookDispatcher(PeriodicTask):
         outbox, dead = outbox.add(position, new)
         writes = [Put(DESK_STATES_KEY, msgspec.msgpack.encode(new_states))] if new_states != states else []
         return await self.queue.save(raw, outbox, dead, writes=writes)
+
+    async def _digest(self, desk: Desk, since_ms: int, until_ms: int) -> Alert:
+        """What ``days.handover`` says of the events of a desk."""
+        events = await self._events.list_events(
+            None, since_ms - DAY_MS, MAX_DIGEST_EVENTS, view_filter(desk), until_ms=until_ms
+        )
+        lists = handover(events, since_ms, until_ms)
+        sizes = {name: len(listed) for name, listed in lists.items() if listed}
+        return Alert(desk, tuple(chain(*lists.values())), kind="digest", sections=sizes)
 
     async def _headlines(self, events: Sequence[Event]) -> dict[str, list[ArticleRecord]]:
         """The newest articles of each event, of different outlets."""
@@ -179,7 +200,8 @@ class WebhookDispatcher(PeriodicTask):
         id_ = _delivery_id(target.id, *(event.id for event in alert.events), alert.kind, now_ms)
         body = alert_body(alert, target, now_ms, self._base_url, told)
         count = len(alert.events) + alert.dropped
-        return Delivery(id_, target.id, alert.events[0].id, alert.kind, body, now_ms, now_ms, events=count)
+        first = alert.events[0].id if alert.events else ""
+        return Delivery(id_, target.id, first, alert.kind, body, now_ms, now_ms, events=count)
 
     def _delivery(
         self, target: Subscription, change: ChangeRecord, event: Event, told: Headlines

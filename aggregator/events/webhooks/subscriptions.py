@@ -14,6 +14,7 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
+from itertools import accumulate
 from typing import Any, Literal
 
 import msgspec
@@ -225,14 +226,18 @@ def alert_message(alert: Alert, at_ms: int, base_url: str, told: Headlines, with
     name, count = alert.desk.name, len(alert.events) + alert.dropped
     label = f"{_KIND_LABELS[alert.kind]}: " if alert.kind in _KIND_LABELS else ""
     what = f"{label}{_cut(title_of(alert.events[0]))}" if count == 1 else f"{count} new events"
-    parts = []
-    for event in alert.events[:LISTED_EVENTS]:
+    if alert.kind == "digest":
+        what = ", ".join(("digest", *(f"{n} {name}" for name, n in alert.sections.items())))
+    parts, shown = [], alert.events[: LISTED_EVENTS * (len(alert.sections) or 1)]
+    headings = dict(zip(accumulate(alert.sections.values(), initial=0), alert.sections, strict=False))
+    for at, event in enumerate(shown):
+        parts += [f"{headings[at].upper()}: {alert.sections[headings[at]]}"] if at in headings else []
         lines = _event_lines(event, at_ms, base_url, time_zone(alert.desk.time_zone))
         records = told.get(event.id, ())
         lines[2:2] = [f"{_told(record)} {record.url if with_links else ''}".rstrip() for record in records]
         parts.append("\n".join(lines))
-    if count > len(parts):
-        parts.append(f"and {count - len(parts)} more")
+    if count > len(shown):
+        parts.append(f"and {count - len(shown)} more")
     if base_url:
         parts.append(f"Desk: {base_url}/desks/{alert.desk.id}")
     return Message(f"{name}: {what}", "\n\n".join(parts))

@@ -33,6 +33,7 @@ Key = TypeVar("Key")
 Unsigned = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 # Articles that a report includes in full; it lists the ids of all items.
 MAX_DETAIL_ARTICLES = 50
+MAX_DAY_EVENTS = 500
 # Field that an action requires, and fields that it allows.
 REQUIRED_FIELD = {
     "merge": "into", "remove_item": "item", "note": "text", "delete_note": "note", "assign": "assignee",
@@ -83,26 +84,27 @@ async def list_top_stories(service: Service, query: requests.TopStoriesQuery) ->
 
 async def get_day(service: Service, date: str, query: requests.DayQuery) -> responses.DayOut:
     """List the events of a day of a time zone. Most items of the day first."""
-    day = Day.parse(date, await zone_name(service, query))
-    events, now_ms = await load_period(service, query, day.start_ms, day.end_ms), service.clock()
+    day, now_ms = await day_of(service, query, date), service.clock()
+    events = await load_period(service, query.watch, day.start_ms, day.end_ms)
     start, end = encoding.to_datetime(day.start_ms), encoding.to_datetime(day.end_ms)
     return responses.DayOut(day.date, start, end, [event_views.event_out(event, now_ms) for event in events])
 
 
-async def load_period(
-    service: Service, query: requests.DayQuery, since_ms: int, until_ms: int
-) -> list[Event]:
-    """The events of a period and desk, most items in it first. Raises NotFound for an unknown desk."""
-    wanted = await build_filter(service.events.desks, requests.EventFilterQuery(watch=query.watch))
-    found = await service.events.repository.events_of(since_ms, until_ms, wanted)
+async def load_period(service: Service, desk: str, since_ms: int, until_ms: int) -> list[Event]:
+    """The events of a period and a desk, most items in it first. Raises NotFound for an unknown desk."""
+    wanted = await build_filter(service.events.desks, requests.EventFilterQuery(watch=desk))
+    found = await service.events.repository.list_events(
+        None, since_ms, MAX_DAY_EVENTS, wanted, until_ms=until_ms
+    )
     return sorted(found, key=lambda event: -items_within(event, since_ms, until_ms))
 
 
-async def zone_name(service: Service, query: requests.DayQuery) -> str:
-    """The time zone of a query: its own, else that of its desk, "" for UTC. Raises NotFound."""
-    if query.time_zone or not query.watch:
-        return query.time_zone
-    return (await service.events.desks.get(query.watch)).time_zone
+async def day_of(service: Service, query: requests.DayQuery, date: str = "") -> Day:
+    """The day of a date, "" for today, in the zone of the query or desk. Raises InvalidInput, NotFound."""
+    zone = query.time_zone
+    if query.watch and not zone:
+        zone = (await service.events.desks.get(query.watch)).time_zone
+    return Day.parse(date, zone) if date else Day.at(service.clock(), zone)
 
 
 async def get(service: Service, id_: str) -> EventDetailOut | web.Response:

@@ -15,6 +15,7 @@ import asyncio
 import re
 import uuid
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 from xml.etree import ElementTree
 
@@ -28,14 +29,15 @@ from aggregator.contract.responses import encode
 from aggregator.errors import TooManyStreams
 from aggregator.events import event as formatting
 from aggregator.events.broadcast import ChangeNotification, Subscriber
+from aggregator.events.days import digest_period, handover
 from aggregator.events.event import Event
 from aggregator.events.selection import EventFilter
 from aggregator.http import auth
 from aggregator.http.app_keys import METRICS, SERVICE, STREAM_LIMIT
 from aggregator.http.handlers.event_views import event_out
-from aggregator.http.handlers.events import build_filter
+from aggregator.http.handlers.events import build_filter, load_period
 from aggregator.http.pages import conditional_response
-from aggregator.time_units import format_rfc3339
+from aggregator.time_units import DAY_MS, format_rfc3339
 
 ATOM_NAMESPACE = "http://www.w3.org/2005/Atom"
 ATOM_TYPE, JSON_FEED_TYPE = "application/atom+xml", "application/feed+json"
@@ -62,11 +64,17 @@ async def json_feed(request: web.Request, query: FeedQuery) -> web.StreamRespons
 
 async def _load_events(request: web.Request, query: FeedQuery) -> tuple[Sequence[Event], str]:
     """The events, and the title of the feed: with the name of the desk, and what is filtered."""
-    repository, desks = request.app[SERVICE].events.repository, request.app[SERVICE].events.desks
-    wanted = await build_filter(desks, query)
+    service, desks = request.app[SERVICE], request.app[SERVICE].events.desks
+    repository, wanted = service.events.repository, await build_filter(desks, query)
+    if query.digest:
+        desk = await desks.get(query.watch)
+        since_ms, until_ms = digest_period(desk, service.clock())
+        found = await load_period(service, desk.id, since_ms - DAY_MS, until_ms)
+        listed = chain.from_iterable(handover(found, since_ms, until_ms).values())
+        return list(listed)[: query.limit], f"{desk.name}: digest of the day"
     events = await repository.list_events(status=query.status, limit=query.limit, event_filter=wanted)
-    desk = (await desks.all())[query.watch].name if query.watch else ""
-    subjects = ", ".join(filter(None, (desk, wanted.term, wanted.source, wanted.lang)))
+    desk_name = (await desks.all())[query.watch].name if query.watch else ""
+    subjects = ", ".join(filter(None, (desk_name, wanted.term, wanted.source, wanted.lang)))
     return events, f"{FEED_TITLE}: {subjects}" if subjects else FEED_TITLE
 
 

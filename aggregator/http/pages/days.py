@@ -14,7 +14,7 @@ from aggregator.contract.requests import DayQuery
 from aggregator.events.days import Day, handover, items_within
 from aggregator.events.event import Event
 from aggregator.http.app_keys import SERVICE
-from aggregator.http.handlers.events import load_period, zone_name
+from aggregator.http.handlers.events import day_of, load_period
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import make_card
 from aggregator.time_units import DAY_MS
@@ -32,22 +32,18 @@ class DaysPageQuery(DayQuery, forbid_unknown_fields=True):
 
 async def since(request: web.Request, service: Service, query: DaysPageQuery) -> web.Response:
     """Page: events published, new, developed and unhandled since a time. Without one, redirects to a day."""
-    since_ms, until_ms = to_unix_ms(query.since, "since"), service.clock() + 1
-    zone = await zone_name(service, query)
-    today = Day.at(until_ms, zone)
-    if since_ms is None:
-        chosen = Day.parse(query.date, zone) if query.date else today
-        raise web.HTTPSeeOther(f"/days/{chosen.date}{_parameters(query)}")
-    since_ms = min(since_ms, until_ms - 1)
-    # Open events were seen within the last hours, so within a day before.
-    events = await load_period(service, query, since_ms - DAY_MS, until_ms)
-    return await _page(request, query, today, (since_ms, until_ms), handover(events, since_ms, until_ms))
+    shown, until_ms = await day_of(service, query, query.date), service.clock() + 1
+    since_ms = min(to_unix_ms(query.since, "since") or 0, until_ms - 1)
+    if not since_ms:
+        raise web.HTTPSeeOther(f"/days/{shown.date}{_parameters(query)}")
+    events = await load_period(service, query.watch, since_ms - DAY_MS, until_ms)  # open ones are no older
+    return await _page(request, query, shown, (since_ms, until_ms), handover(events, since_ms, until_ms))
 
 
 async def day(request: web.Request, service: Service, date: str, query: DayQuery) -> web.Response:
     """Page: the events of a day."""
-    shown = Day.parse(date, await zone_name(service, query))
-    events = await load_period(service, query, shown.start_ms, shown.end_ms)
+    shown = await day_of(service, query, date)
+    events = await load_period(service, query.watch, shown.start_ms, shown.end_ms)
     new = [event for event in events if event.detected_at_ms >= shown.start_ms]
     lists = {"new": new, "earlier": [event for event in events if event not in new]}
     return await _page(request, query, shown, (shown.start_ms, shown.end_ms), lists)

@@ -55,6 +55,7 @@ class DeskForm(Struct, forbid_unknown_fields=True):
     quiet_until: _Clock = ""
     time_zone: Annotated[str, doc("IANA name of the time zone.", "Europe/Berlin", max_length=60)] = ""
     quiet_size: _Number = ""
+    digest_at: _Clock = ""
     paused: Annotated[Literal["", "on"], doc("Whether no notifications are sent.")] = ""
     kind: Annotated[Literal["mail", "webhook", "slack"], doc("Kind of a new target.", "mail")] = "mail"
     address: Annotated[str, doc("Address of a new target.", "desk@news.example", max_length=2000)] = ""

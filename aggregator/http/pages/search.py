@@ -45,7 +45,7 @@ PAGE_ARTICLES = 30
 
 
 class SearchPageQuery(Struct, forbid_unknown_fields=True):
-    """Query of the search page; ``since`` and ``until``: days in the time zone, both included."""
+    """Query or form of the search page; ``since`` and ``until``: days in the time zone, both included."""
 
     q: Annotated[str, doc("Words, a headline, a text; an id or a URL.", "swimming hall")] = ""
     lang: Annotated[str, doc("Only in this language.", "en", max_length=35)] = ""
@@ -58,19 +58,11 @@ class SearchPageQuery(Struct, forbid_unknown_fields=True):
     cursor: Annotated[str, doc("Articles of the next page.", "WzEsMl0", max_length=200)] = ""
 
 
-class SearchForm(SearchPageQuery, forbid_unknown_fields=True):
-    """Form of the search page: a whole text is too long for an address."""
-
-
 class CompareQuery(Struct, forbid_unknown_fields=True):
-    """Query of the comparison page: ids or addresses of two stored articles."""
+    """The articles of the comparison page: by id or address, in a form also by their texts."""
 
     a: Annotated[str, doc("Id or URL of the first article.", "pool-1")] = ""
     b: Annotated[str, doc("Id or URL of the second article.", "pool-2")] = ""
-
-
-class CompareForm(CompareQuery, forbid_unknown_fields=True):
-    """Form of the comparison page: each side by id, address or text."""
 
 
 async def search(request: web.Request, query: SearchPageQuery) -> web.Response:
@@ -78,7 +70,7 @@ async def search(request: web.Request, query: SearchPageQuery) -> web.Response:
     return await _search_page(request, query)
 
 
-async def search_pasted(request: web.Request, form: SearchForm) -> web.Response:
+async def search_pasted(request: web.Request, form: SearchPageQuery) -> web.Response:
     """Page: as the search; what fits into an address redirects there. A text is not stored."""
     if not is_text(form.q):
         raise web.HTTPSeeOther(_address(form))
@@ -90,7 +82,7 @@ async def compare(request: web.Request, query: CompareQuery) -> web.Response:
     return await _compare_page(request, query.a.strip(), query.b.strip())
 
 
-async def compare_pasted(request: web.Request, query: CompareQuery, form: CompareForm) -> web.Response:
+async def compare_pasted(request: web.Request, form: CompareQuery) -> web.Response:
     """Page: comparison of two articles, stored or pasted."""
     return await _compare_page(request, form.a.strip(), form.b.strip())
 

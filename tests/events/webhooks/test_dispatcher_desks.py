@@ -16,6 +16,7 @@ from aiohttp.test_utils import TestServer
 
 from aggregator.domain import Outcome
 from aggregator.events.desks import Desk, Desks
+from aggregator.events.event import EditorAction
 from aggregator.events.repository import EventRepository
 from aggregator.events.webhooks.dispatcher import DESK_STATES_KEY, WebhookDispatcher
 from aggregator.events.webhooks.mail import SmtpServer
@@ -23,12 +24,17 @@ from aggregator.events.webhooks.outbox import MAX_ATTEMPTS, OUTBOX_KEY, Attempt
 from aggregator.events.webhooks.subscriptions import Subscription, Subscriptions
 from aggregator.index import StoredArticle
 from aggregator.store.base import Put, Store
-from aggregator.time_units import MINUTE_MS
+from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 from tests.support.factories import EVENT_MS, Clock, commit_event, event
 from tests.support.loaders import record
 from tests.support.mail_server import MailServer, mail_server
 
 pytestmark = pytest.mark.integration
+
+
+def mail_of(envelope: Any) -> Any:
+    """The message that was received."""
+    return email.message_from_bytes(envelope.content, policy=email.policy.default)
 
 
 @dataclass
@@ -58,7 +64,10 @@ class Newsroom:
         """Commit a version of an event, and let the dispatcher run."""
         items = [f"{id_}{n}" for n in range(size)]
         await commit_event(
-            self.repository, kind, event(id_, "Bridge <closed> @all", items, **fields), EVENT_MS
+            self.repository,
+            kind,
+            event(id_, fields.pop("title", "Bridge <closed> @all"), items, **fields),
+            EVENT_MS,
         )
         await self.dispatcher.lead()
 
@@ -187,6 +196,40 @@ async def test_later_changes_are_told_to_targets_that_chose_them(newsroom: Newsr
     ]
     assert "6 items from 2 outlets, new: troops" in text_of(mails[1])
     assert [call["type"] for call in newsroom.calls] == ["desk.alert"]
+
+
+async def test_a_digest_tells_the_day_of_a_desk_once(newsroom: Newsroom) -> None:
+    """At its hour in its time zone, by mail and as text; none for the day on which the hour was set."""
+    await newsroom.add()
+    await newsroom.add(format="slack")
+    await newsroom.add("desk@newsroom.example", kind="mail")
+    hour = {"digest_at": "18:00", "time_zone": "Europe/Berlin", "alert_size": 1000}
+    await newsroom.desks.change(newsroom.desk.id, lambda desk: msgspec.structs.replace(desk, **hour))
+    six_ms = EVENT_MS + 2 * HOUR_MS - EVENT_MS % HOUR_MS  # 16:00 in UTC
+    published = EditorAction("set_work_status", "Ada", EVENT_MS, "e3", work_status="published")
+
+    async def sent(at_ms: int) -> list[str]:
+        newsroom.clock.now_ms = at_ms
+        await newsroom.dispatcher.lead()
+        return [str(mail_of(envelope)["Subject"]) for envelope in newsroom.mail.envelopes]
+
+    assert await sent(EVENT_MS) == []
+    await newsroom.change("e3", 4, work_status="published", actions=(published,))
+    for n in range(12):
+        await newsroom.change(f"e{n}", 4)
+    await newsroom.change("other", 4, title="Election", terms=("vote",))
+    await newsroom.change("e4", 4, detected_at_ms=EVENT_MS - DAY_MS, first_seen_ms=EVENT_MS - DAY_MS)
+    assert await sent(six_ms - 10) == []
+    title = "Harbour: digest, 1 published, 10 new, 1 unhandled"
+    assert await sent(six_ms) == await sent(six_ms + DAY_MS - 10) == [title]
+    text = mail_of(newsroom.mail.envelopes[0]).get_body(["plain"]).get_content()
+    assert text.index("PUBLISHED: 1") < text.index("NEW: 10") < text.index("UNHANDLED: 1")
+    assert "https://news.example/events/e3" in text and "/events/other" not in text
+    assert {call.get("type") or call["text"].splitlines()[0] for call in newsroom.calls} == {
+        "desk.digest", title,
+    }  # fmt: skip
+    # After days without service the last day alone is told.
+    assert await sent(six_ms + 9 * DAY_MS) == [title, "Harbour: digest"]
 
 
 async def test_a_plain_webhook_gets_every_change_and_a_target_only_alerts(newsroom: Newsroom) -> None:

@@ -79,6 +79,21 @@ async def test_a_desk_has_its_events_in_its_time_zone(service: Service, client: 
     assert "unknown time zone" in await get(client, "/v1/days/2026-11-05?time_zone=Nowhere", 400)
 
 
+async def test_the_digest_of_a_desk_is_a_feed(service: Service, client: Client, week: None) -> None:
+    """With what its last day had, in the order of the mail; it changes at its hour."""
+    now_ms = service.clock()
+    desk, _ = await service.events.desks.create(Desk("", "Quakes", 1, terms=("quake", "tremor")))
+    yesterday = now_ms - now_ms % DAY_MS - 2 * HOUR_MS - MIDNIGHT_MS
+    await store(service, "quake", yesterday - DAY_MS + HOUR_MS, yesterday)
+    await store(service, "tremor", yesterday + 4 * HOUR_MS, yesterday + 4 * HOUR_MS)
+
+    async with client.get(f"/v1/events.json?watch={desk.id}&digest=true") as response:
+        feed = await response.json()
+    assert feed["title"] == "Quakes: digest of the day"
+    assert [item["title"] for item in feed["items"]] == ["The quake"]
+    await get(client, "/v1/events.atom?digest=true", 404)
+
+
 async def test_the_page_tells_new_from_earlier_events_and_links_the_days_around(
     client: Client, week: None
 ) -> None:

@@ -24,7 +24,7 @@ from aggregator.analysis.text.language import (
     detect_language,
     language_group,
 )
-from aggregator.analysis.text.markup import plain_text
+from aggregator.analysis.text.markup import addresses, plain_text
 from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, simplifier, stemmer
 from aggregator.analysis.text.normalization import core_headline, nfkc
 from aggregator.analysis.text.problems import text_problems
@@ -51,7 +51,7 @@ MAX_FIGURES = 48
 # Words and index terms cached over all languages, about 30 MB; a larger cache is dropped and refilled.
 VOCABULARY_CAPACITY = 1 << 17
 # Part of the space name: change it when this module computes other stored values for the same article.
-ANALYSIS_RECIPE = "analyse-8"
+ANALYSIS_RECIPE = "analyse-9"
 _LANGUAGE_SAMPLE_CHARS = 600
 # Of a text in its ``text_key``: it finds texts that may be equal.
 _KEY_SAMPLE_CHARS = 100
@@ -126,8 +126,9 @@ class Analyzer:
         title_terms = vocabulary.term_ids(in_title, unit_ids[: len(in_title.units)])
         text_terms = vocabulary.term_ids(in_text, unit_ids[len(in_title.units) :])
         fingerprint, terms, minor_terms, mask = _fingerprint_and_terms(
-            in_title, in_text, unit_ids, vocabulary, title_terms, text_terms
-        )
+            in_title, in_text, unit_ids, vocabulary, title_terms, text_terms,
+            tokenizer.tokenize(addresses(f"{headline}\n{text}"), lang),
+        )  # fmt: skip
         if not isinstance(model, FeatureModel | HashedModel):
             extracted_bits = model.fingerprint(f"{title}\n{text}", lang)
             fingerprint = fingerprint if extracted_bits is None else extracted_bits
@@ -261,17 +262,19 @@ def _fingerprint_and_terms(
     vocabulary: Vocabulary,
     title_terms: InternIds,
     text_terms: InternIds,
+    without: Sequence[str],
 ) -> tuple[int, tuple[tuple[str, float], ...], bytes, int]:
     """Return fingerprint, top terms, encoded rest of the term profile and opening mask.
 
-    ``unit_ids``: the ids of the units of headline and text, in order.
+    ``unit_ids``: the ids of the units of headline and text, in order; ``without``: terms of addresses, which
+    count only if there are no others.
     """
     text_ids = unit_ids[len(title.units) :]
     ids = np.concatenate([title_terms, text_terms])
     opening = set(vocabulary.terms_of_ids(vocabulary.term_ids(text, text_ids, OPENING_UNITS)))
     if not len(ids):
         ids = vocabulary.terms.ids_of(title.words + text.words)
-    distinct, counts, weights = vocabulary.count_terms(ids)
+    distinct, counts, weights = vocabulary.count_terms(ids, vocabulary.terms.ids_of(without))
     fingerprint = fingerprint_from_sums(vocabulary.project(distinct, counts, weights))
     heaviest = vocabulary.top_terms(distinct, weights, MAX_TERMS + MINOR_TERMS)
     terms, minor_terms = _top_terms(heaviest, vocabulary.terms_of_ids(ids[:LEAD_TERMS]))

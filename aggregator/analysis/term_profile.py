@@ -11,6 +11,7 @@ heaviest are stored as strings with weights, the minor terms by ``encode_minor_t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from operator import itemgetter
@@ -21,6 +22,7 @@ import xxhash
 
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.lexicon import table
+from aggregator.analysis.text.markup import addresses
 from aggregator.analysis.text.normalization import core_headline
 from aggregator.domain import WeightedTerms
 
@@ -149,7 +151,8 @@ def story_terms(title: str, lang: str, terms: WeightedTerms, mask: int) -> tuple
 
     An article with neither a headline nor an opening has its heaviest terms.
     """
-    headline, calendar = tokenizer.tokenize(core_headline(title), lang), calendar_terms(lang)
+    title, calendar = core_headline(title), calendar_terms(lang)
+    headline = Counter(tokenizer.tokenize(title, lang)) - Counter(tokenizer.tokenize(addresses(title), lang))
     weights = dict.fromkeys((term for term in headline if not term.isdecimal() and term not in calendar), 1.0)
     for i, (term, _) in enumerate(terms):
         if mask >> i & 1 and not term.isdecimal() and term not in calendar:

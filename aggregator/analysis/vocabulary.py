@@ -31,6 +31,7 @@ _HASH_SEED = hash(__name__) & ((1 << 64) - 1)
 
 InternIds = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int64]
+NO_TERMS: InternIds = np.empty(0, np.int64)
 
 
 class TooManyNewStrings(Exception):
@@ -121,13 +122,22 @@ class Vocabulary:
         flags[chosen] = True
         return flags.take(terms)
 
-    def count_terms(self, terms: InternIds) -> tuple[InternIds, Counts, FloatArray]:
-        """Distinct terms in order of first occurrence, their counts and tf-idf, not normalized; all (n,)."""
+    def count_terms(
+        self, terms: InternIds, without: InternIds = NO_TERMS
+    ) -> tuple[InternIds, Counts, FloatArray]:
+        """Distinct terms in order of first occurrence, their counts and tf-idf, not normalized; all (n,).
+
+        Occurrences in ``without`` do not count, unless there are no others.
+        """
         if len(self._first_position) < len(self.terms):
             self._first_position = np.empty(len(self.terms.columns[0]), np.int64)
         # Written back to front, so the first occurrence of a term is the value that remains.
         self._first_position[terms[::-1]] = np.arange(len(terms) - 1, -1, -1)
         counts = np.bincount(self._first_position[terms])
+        if len(without):
+            fewer = counts.copy()
+            np.subtract.at(fewer, self._first_position[without[self.are_among(without, terms)]], 1)
+            counts = np.maximum(fewer, 0) if (fewer > 0).any() else counts
         (positions,) = counts.nonzero()
         terms, counts = terms[positions], counts[positions]
         return terms, counts, tf_weights(counts) * self.terms.columns[1][terms]

@@ -24,6 +24,7 @@ from aggregator.analysis.analyzer import (
 )
 from aggregator.analysis.features import HashedModel
 from aggregator.analysis.shingles import build_sketch, estimate_overlap
+from aggregator.analysis.term_profile import story_terms
 from aggregator.analysis.text import morphology, tokenizer
 from aggregator.domain import HEADLINE_MARK, MAX_TEXT_WORDS, TERM_WEIGHT_STEPS, Article, Sketch
 from aggregator.errors import InputTooLarge, NoText
@@ -182,6 +183,34 @@ def test_short_flag_and_term_weights() -> None:
     assert weights == sorted(weights, reverse=True)
     assert sum(w * w for w in weights) == pytest.approx(1, abs=0.02)
     assert [round(w * TERM_WEIGHT_STEPS) / TERM_WEIGHT_STEPS for w in weights] == weights
+
+
+@pytest.mark.parametrize(
+    ("lang", "title", "text"),
+    [
+        (
+            "en",
+            "Gazette.com: ferry sank",
+            "Ferry sank, says https://www.shore.example/list.png and @shore today.",
+        ),
+        (
+            "ru",
+            "Паром затонул t.me/shore",
+            "Паром затонул утром, сообщает https://telegra.example/shore и @shore.",
+        ),
+        ("zh", "渡轮沉没", "渡轮今晨沉没 https://shore.example/png @shore 消息 list@shore.example"),
+    ],
+)
+def test_no_piece_of_an_address_is_a_term(lang: str, title: str, text: str) -> None:
+    """Neither of relatedness nor of events; a text that has nothing else keeps them."""
+    analysis = ANALYZER.analyze(Article(id="a", title=title, text=text, lang=lang))
+    story = story_terms(title, lang, analysis.terms, analysis.opening_mask)
+    found = {term for term, _ in (*analysis.terms, *story)}
+    assert found
+    assert found.isdisjoint(
+        {"com", "https", "www", "shore", "exampl", "example", "png", "list", "telegra", "t", "me"}
+    )
+    assert ANALYZER.analyze(Article(id="a", text="https://shore.example/list", lang=lang)).terms
 
 
 def test_unusable_articles_do_not_affect_the_others() -> None:

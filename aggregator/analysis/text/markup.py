@@ -1,4 +1,4 @@
-"""Markup where there should be none: HTML in texts, Markdown of chat channels in headlines. Linear time."""
+"""Markup and addresses in texts: HTML, and Markdown of chat channels in headlines. Linear time."""
 
 from __future__ import annotations
 
@@ -25,6 +25,25 @@ _ITALIC = re.compile(r"(?<![\w_])__([^_]+)__(?!\w)")
 _SIGNATURE = re.compile(
     r"(?:(?<=[.!?…»”\")])\s*@\w{3,}|\s[|/—–-]+\s*@\w{3,}|(?<=\w\W)\s*(?:https?://|t\.me/)\S*)\s*$"
 )
+
+_REST = r"[\w./%?=&#:~+,;@!$*-]*"
+_ADDRESS = re.compile(
+    rf"(?a:(?<![a-z])[a-z]{{2,10}}://{_REST}|(?<!\w)www\d?\.{_REST}|(?<![\w.+-])[\w.+-]+@[\w.-]+"
+    rf"|(?<![\w.-])(?:[\w-]+\.){{1,4}}[a-z]{{2,9}}/{_REST}|(?<=\w\w)(?:\.[a-z]{{2,5}}){{1,2}}(?!\.?\w))|(?<!\w)@\w+",
+)
+_ADDRESS_HINT = re.compile(r"\.[a-z]")
+
+
+def addresses(text: str) -> str:
+    """URLs, e-mail addresses and @handles of a text; of a host or file in a sentence only the ending.
+
+    >>> addresses("Read amazon.com, www.a.example/b.png or t.me/tide, says @tide #storm")
+    '.com www.a.example/b.png t.me/tide @tide'
+    """
+    if "@" not in text and "://" not in text and not _ADDRESS_HINT.search(text):
+        return ""
+    lines = [line for line in text.splitlines() if "@" in line or "://" in line or _ADDRESS_HINT.search(line)]
+    return " ".join(_ADDRESS.findall("\n".join(lines)))
 
 
 def has_markup(text: str) -> bool:

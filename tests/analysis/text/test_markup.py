@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.analysis.text.markup import plain_text, plain_title
+from aggregator.analysis.text.markup import addresses, plain_text, plain_title
 from tests.analysis.text.any_text import ANY_TEXT, DIFFICULT_TEXT
 
 IMAGE = (
@@ -46,9 +46,27 @@ def test_plain_text_stays(text: str) -> None:
         assert plain_text(text) is text
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "See https://gazette.example/a.png?b=1, or t.me/tide.",
+            "https://gazette.example/a.png?b=1, t.me/tide.",
+        ),
+        ("渡轮复航详情https://t.example/abc更多 @渡轮公司 发布", "https://t.example/abc @渡轮公司"),
+        ("Пишите: desk@gazette.example, канал @parom", "desk@gazette.example @parom"),
+        ("Gazette.de: Fähre, foto.jpg", ".de .jpg"),
+        ("Ver.di and S.Korea agree, it said.The U.S. (e.g. #ferry) @ noon", ".di"),
+    ],
+)
+def test_addresses_in_texts(text: str, found: str) -> None:
+    """Of a host or a file in a sentence, which may be a name, only the ending is one; tags are words."""
+    assert addresses(text) == found
+
+
 def test_hostile_markup_takes_linear_time() -> None:
-    """Unclosed tags, scripts and comments."""
-    for part in ("<p", "<script>", "<!--", "<p a='", "&amp", "<p><"):
+    """Unclosed tags, scripts, comments and addresses."""
+    for part in ("<p", "<script>", "<!--", "<p a='", "&amp", "<p><", "a.b", "aa.bc.", "a+", "@", "www."):
         assert len(plain_text(part * 200_000)) <= len(part) * 200_000
 
 
@@ -79,3 +97,4 @@ def test_hostile_markup_takes_linear_time() -> None:
 def test_headlines_are_shown_without_markdown(title: str, plain: str) -> None:
     """Bold type, links, italics and signatures of chat channels; other asterisks and names stay."""
     assert plain_title(title) == plain
+        assert len(addresses(part * 200_000)) <= len(part) * 200_000

@@ -187,8 +187,9 @@ def _relatedness(
     a: ArticleRecord, b: ArticleRecord, evidence: Evidence, rarity: Mapping[str, float]
 ) -> RelatednessOut:
     similarity = float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0])
-    related = related_evidence(a, b, similarity, evidence.distance, rarity)
-    score, shared, hours = probability(related), shared_words(a, b, rarity), evidence.hours_apart
+    hours, shared = evidence.hours_apart, shared_words(a, b, rarity)
+    related = related_evidence(a, b, similarity, evidence.distance, rarity, hours)
+    score = probability(related)
     kind = kind_of(related, (hours or 0.0) / 24)
     return RelatednessOut(
         sentences(kind, score, shared, hours),

@@ -16,6 +16,7 @@ from aggregator.queries.relatedness import ScoredArticle
 from aggregator.time_units import DAY_MS
 
 DEFAULT_HALF_LIFE_MS = 7 * DAY_MS
+OLD_MS = 30 * DAY_MS
 READING_HALF_LIFE_MS = 7 * DAY_MS  # of what was read
 HISTORY_DIVERSITY = 0.3
 # Similarity of two articles that were read of one interest (``scripts/bench histories``).
@@ -68,6 +69,14 @@ class RelatedOptions:
         age = max(0, from_ms - found.record.publication_ms) / half_life_ms if half_life_ms else 0.0
         return log2(max(probability, _SMALLEST)) - age
 
+    def current(self, found: Sequence[ScoredArticle], question_ms: int) -> list[ScoredArticle]:
+        """By default without articles older than ``OLD_MS`` if a newer one is likelier."""
+        new_ms = question_ms - OLD_MS
+        if self.half_life_ms is None and self.since_ms is None and self.until_ms is None:
+            likely = max((f.probability for f in found if f.record.publication_ms >= new_ms), default=0.0)
+            found = [f for f in found if f.record.publication_ms >= new_ms or f.probability >= likely]
+        return list(found)
+
 
 DEFAULT_OPTIONS = RelatedOptions()
 Ranked = list[tuple[float, ScoredArticle]]  # of one interest, with ``log_weight``
@@ -104,8 +113,10 @@ def choose(
     return chosen
 
 
-def interests_of(vectors: FloatArray, read_ms: Sequence[int], limit: int) -> list[tuple[int, float]]:
-    """Up to ``limit`` interests of a reader, the first ones the heaviest: a typical article and the weight.
+def interests_of(
+    vectors: FloatArray, read_ms: Sequence[int], limit: int
+) -> list[tuple[Sequence[int], float]]:
+    """Up to ``limit`` interests of a reader, the heaviest first: articles, typical ones first, and weight.
 
     Greedy facility location: each covers what it resembles of what was read (``vectors``: unit, (n, m)) and
     no earlier one does; what one covers by ``SAME_INTEREST`` is no interest of its own. What was read last
@@ -113,11 +124,14 @@ def interests_of(vectors: FloatArray, read_ms: Sequence[int], limit: int) -> lis
     """
     weights = 0.5 ** ((max(read_ms, default=0) - np.array(read_ms, np.float64)) / READING_HALF_LIFE_MS)
     matrix = np.array([vectors @ row for row in vectors])
-    covered, found = np.zeros(len(vectors)), list[tuple[int, float]]()
+    covered, found = np.zeros(len(vectors)), list[tuple[Sequence[int], float]]()
     while len(found) < limit and (covered < SAME_INTEREST).any():
         gains = np.maximum(matrix - covered, 0.0) @ weights
         best = int(np.where(covered < SAME_INTEREST, gains, -1.0).argmax())
-        found.append((best, float(gains[best])))
+        near = np.where(matrix[best] > covered, matrix[best], 0.0)
+        near[best] = 2.0
+        own = np.flatnonzero(near >= SAME_INTEREST)
+        found.append((own[np.argsort(-near[own], kind="stable")].tolist(), float(gains[best])))
         covered = np.maximum(covered, matrix[best])
         covered[best] = 1.0  # also without terms
     return found

@@ -35,6 +35,9 @@ MIN_COMPARED = 48
 # Per cache; a cached article takes about 3 kB.
 CACHE_ENTRIES = 4096
 EVENT_MEMBERS_TTL_MS = 5_000
+# An interest of a reader: so many of its articles are looked up until there is an answer.
+MAX_LOOKUPS = 3
+EVEN_ODDS = 0.5
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -124,8 +127,8 @@ class RelatedArticles:
     ) -> tuple[list[RelatedItem], list[str]]:
         """Related articles for a reader, and the ids that are not stored; neither these nor their copies.
 
-        ``read_ms``: when each was read, in ms. What was read is divided into interests, each is looked up by
-        its most typical article, and answered according to its weight.
+        ``read_ms``: when each was read, in ms. What was read is divided into interests, and each is
+        answered according to its weight.
         """
         stored = await self._index.articles.get_many(list(read_ms))
         subjects = [replace(_subject_of(stored[id_]), binding=None) for id_ in read_ms if id_ in stored]
@@ -135,7 +138,7 @@ class RelatedArticles:
         interests = ranking.interests_of(unit_vectors(profiles), times, options.limit)
         read = frozenset(subject.group for subject in subjects if subject.group is not None)
         found = await asyncio.gather(
-            *(self._find(subjects[typical], options, read) for typical, _ in interests)
+            *(self._find_interest([subjects[at] for at in own], options, read) for own, _ in interests)
         )
         weights = [weight for _, weight in interests]
         return await self._answer(found, weights, options, ranking.HISTORY_DIVERSITY), not_found
@@ -173,18 +176,38 @@ class RelatedArticles:
         excluded |= {subject.group}
         shown = [c for c in loaded if c.canonical[1] not in excluded and options.matches(c.record)]
         shown.sort(key=lambda c: (c.record.number not in event_numbers, -c.evidence.similarity))
-        scored = []
+        scored, asked_ms = list[ScoredArticle](), subject.asked_ms(now_ms)
         for candidate in shown[: len(event_numbers) + max(MIN_COMPARED, 2 * options.limit)]:
             record, found = candidate.record, candidate.evidence
+            hours = (asked_ms - record.publication_ms) / HOUR_MS
             evidence = related_evidence(
-                subject.article, record, found.similarity, found.distance, candidates.rarity
+                subject.article, record, found.similarity, found.distance, candidates.rarity, hours
             )
             likely = max(probability(evidence), minimum if record.number in event_numbers else 0.0)
             scored.append(ScoredArticle(record, candidate.canonical[1], evidence, likely))
-        best = best_of_groups(scored, minimum)
-        asked_ms = subject.asked_ms(now_ms)
+        best = options.current(best_of_groups(scored, minimum), asked_ms)
         ranked = [(options.log_weight(each, asked_ms, now_ms), each) for each in best]
         return Found(subject, asked_ms, event_numbers, candidates, ranked)
+
+    async def _find_interest(
+        self, articles: Sequence[Subject], options: RelatedOptions, read: frozenset[int | None]
+    ) -> Found | None:
+        """What the first of an interest's articles finds, or the next ones if there is nothing to answer.
+
+        If they find nothing either, one article of which it is more likely than not.
+        """
+        minimum = self._min_score if options.min_score is None else options.min_score
+        weaker = replace(options, min_score=min(minimum, EVEN_ODDS)) if options.min_score is None else options
+        weak: Found | None = None
+        for subject in articles[:MAX_LOOKUPS]:
+            if (found := await self._find(subject, weaker, read)) is None:
+                continue
+            if likely := [each for each in found.ranked if each[1].probability >= minimum]:
+                return replace(found, ranked=likely)
+            best = sorted(found.ranked, key=lambda each: each[1].probability)[-1:]
+            if best and (weak is None or best[0][1].probability > weak.ranked[0][1].probability):
+                weak = replace(found, ranked=best)
+        return weak
 
     async def _answer(
         self,

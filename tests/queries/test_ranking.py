@@ -114,15 +114,34 @@ def test_every_interest_gets_a_place_and_the_heaviest_get_most() -> None:
     assert choose([], [], 10, 0.3) == []
 
 
+def test_by_default_old_articles_are_those_that_no_newer_one_is_likelier_than() -> None:
+    """At the date of the question; a half-life or dates leave them in."""
+    old, older = (
+        scored(article("old", age_ms=31 * DAY_MS), 0.9),
+        scored(article("older", age_ms=99 * DAY_MS), 0.95),
+    )
+    new = scored(article("new", age_ms=29 * DAY_MS), 0.92)
+
+    assert RelatedOptions().current([old, older, new], NOW_MS) == [older, new]
+    assert RelatedOptions().current([old, older, new], NOW_MS - 2 * DAY_MS) == [old, older, new]
+    assert RelatedOptions().current([old, older], NOW_MS) == [old, older]
+    for options in (
+        RelatedOptions(half_life_ms=DAY_MS),
+        RelatedOptions(since_ms=0),
+        RelatedOptions(until_ms=NOW_MS),
+    ):
+        assert options.current([old, new], NOW_MS) == [old, new]
+
+
 def test_interests_cover_what_was_read() -> None:
-    """The typical article of the largest group first, by what it covers anew; then what is left alone."""
+    """The largest group first, by what its typical article covers anew; then what is left alone."""
     same, other, alone = [0.6, 0.8, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]
     vectors = np.array([[0.0, 1.0, 0.0, 0.0], same, [1.0, 0.0, 0.0, 0.0], other, other, alone, [0.0] * 4])
     half_lives = [0, 0, 0, 1, 2, 0, 1]
     times = [NOW_MS - READING_HALF_LIFE_MS * each for each in half_lives]
     found = interests_of(vectors, times, 10)
 
-    assert [typical for typical, _ in found] == [1, 5, 3, 6]
+    assert [articles for articles, _ in found] == [[1, 0, 2], [5], [3, 4], [6]]
     assert [weight for _, weight in found] == pytest.approx([2.4, 1.0, 0.75, 0.0])
     assert interests_of(vectors, times, 2) == found[:2]
     assert interests_of(np.zeros((0, 0)), [], 10) == []

@@ -48,8 +48,8 @@ def test_the_kind_depends_on_terms_and_age(terms: WeightedTerms, days_older: flo
 def test_two_sentences() -> None:
     """What both are about and in which way; of an unrelated pair what little they share."""
     words = (("Brackwater", 0.7), ("tunnel", 0.3))
-    assert sentences("background", 0.834, words, 50.0) == (
-        "Probably one subject (83%): both are about Brackwater, tunnel. The earlier one is background of the "
+    assert sentences("background", 0.934, words, 50.0) == (
+        "Probably one subject (93%): both are about Brackwater, tunnel. The earlier one is background of the "
         "later one, 2 days apart."
     )
     assert sentences("same_story", 0.05, (), None) == (

@@ -60,6 +60,22 @@ async def test_related_articles_of_a_text_and_of_several_ids(newsroom: Core) -> 
     assert not_found == []
 
 
+async def test_an_interest_is_answered_by_any_of_its_articles() -> None:
+    """Without a likely answer by one that is as likely as not, unless a minimum is asked for."""
+    newsroom = core(MemoryStore())
+    words = story(1).split()
+    await newsroom.post("read", " ".join(words))
+    await newsroom.post("weak", " ".join(words[1::2][::-1] + story(2).split()))
+    alone = await newsroom.related.of_id("read", RelatedOptions(min_score=0.0))
+    newsroom.related._min_score = 0.99
+
+    found, _ = await newsroom.related.of_ids({"read": 0})
+
+    assert [item.id for item in alone] == ["weak"] and 0.5 < alone[0].score < 0.99
+    assert [item.id for item in found] == ["weak"]
+    assert await newsroom.related.of_ids({"read": 0}, RelatedOptions(min_score=0.99)) == ([], [])
+
+
 async def test_ids_that_are_not_stored_do_not_fail_the_others(newsroom: Core) -> None:
     """Unknown, deleted and repeated ids are named once, in order; if all are unknown nothing is found."""
     await newsroom.post("deleted", story(90))

@@ -33,6 +33,9 @@ def test_evidence_is_the_same_in_either_order() -> None:
     assert related_evidence(one, record(()), 0.0, 30).shared == 0
     assert 0 < probability(related_evidence(one, record(()), 0.0, 30)) < 0.1
     assert probability(related_evidence(one, one, 1.0, 0)) > 0.9
+    assert probability(related_evidence(one, one, 1.0, 0, hours_apart=-720.0)) < probability(
+        related_evidence(one, one, 1.0, 0, hours_apart=24.0)
+    )
 
 
 def test_one_article_of_each_group_is_left() -> None:

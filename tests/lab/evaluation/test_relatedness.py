@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from aggregator.analysis.analyzer import Analyzer
@@ -44,7 +46,8 @@ async def test_evidence_of_ids_and_of_rows_agrees() -> None:
 
     assert [(pair.lang, pair.same) for pair in by_id] == [("de", True), ("de", False)]
     assert probability(by_id[0].evidence) > 0.5 > probability(by_id[1].evidence)
-    assert [pair.evidence for pair in by_row] == [pair.evidence for pair in by_id]
+    assert [pair.dated for pair in (*by_row, *by_id)] == [False, False, True, True]
+    assert [pair.evidence for pair in by_row] == [replace(pair.evidence, days=0.0) for pair in by_id]
     assert by_id[0].tfidf > by_id[1].tfidf == 0
 
 

@@ -30,6 +30,7 @@ from aggregator.queries.relatedness import (
     probability,
     related_evidence,
 )
+from aggregator.time_units import HOUR_MS
 from aggregator_lab.evaluation.judgments import Judgment
 from aggregator_lab.evaluation.metrics import roc_auc
 from aggregator_lab.evaluation.pairs import JudgedPair, tfidf_cosines
@@ -40,12 +41,16 @@ BINS = 5
 
 @dataclass(frozen=True, slots=True)
 class JudgedEvidence:
-    """Two articles of one language, whether people judged them alike, and their plain TF-IDF cosine."""
+    """Two articles of one language, whether people judged them alike, and their plain TF-IDF cosine.
+
+    ``dated``: the days between them are known.
+    """
 
     lang: str
     same: bool
     evidence: RelatedEvidence
     tfidf: float
+    dated: bool = True
 
 
 async def evidence_of_ids(
@@ -60,8 +65,10 @@ async def evidence_of_ids(
         other = (await stored.index.articles.get(item.b)).record
         near = await stored.index.related.find(record, item.a)
         (candidate,) = await stored.index.related.load_candidates(replace(near, numbers=(other.number,)))
+        found_evidence = candidate.evidence
+        hours = (record.publication_ms - other.publication_ms) / HOUR_MS
         evidence = related_evidence(
-            record, other, candidate.evidence.similarity, candidate.evidence.distance, near.rarity
+            record, other, found_evidence.similarity, found_evidence.distance, near.rarity, hours
         )
         tfidf = float(stored.scorer("tf-idf")(stored.positions[item.a])[stored.positions[item.b]])
         found.append(JudgedEvidence(record.lang, item.verdict == "right", evidence, tfidf))
@@ -83,7 +90,7 @@ def evidence_of_rows(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> list[Ju
         cosine = float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0])
         distance = hamming_distance(a.fingerprint, b.fingerprint)
         evidence = related_evidence(a, build_record(pair.second, b), cosine, distance)
-        found.append(JudgedEvidence(a.lang, pair.same, evidence, tfidf))
+        found.append(JudgedEvidence(a.lang, pair.same, evidence, tfidf, dated=False))
     return found
 
 
@@ -94,7 +101,8 @@ def evaluate(pairs: Sequence[JudgedEvidence]) -> dict[str, Any]:
     judged = [lang for lang in dict.fromkeys(langs.tolist()) if len(set(same[langs == lang].tolist())) == 2]
     if len(judged) < 2:
         raise InvalidInput("A language is left out in turn: give pairs of both verdicts in two languages.")
-    rows = np.array([features(pair.evidence) for pair in pairs])
+    # The last column has the rows without days, which the served probability does not know.
+    rows = np.array([(*features(pair.evidence), not pair.dated) for pair in pairs], np.float64)
     likely = np.zeros(len(pairs))
     for lang in judged:
         left = langs == lang
@@ -119,7 +127,7 @@ def evaluate(pairs: Sequence[JudgedEvidence]) -> dict[str, Any]:
         "minimum": MIN_PROBABILITY,
         "precision_at_minimum": round(float(same[listed].mean()), 3) if listed.any() else None,
         "recall_at_minimum": round(float(listed[same].mean()), 3),
-        "fitted": {"bias": round(bias, 2), "weights": np.round(weights, 2).tolist()},
+        "fitted": {"bias": round(bias, 2), "weights": np.round(weights[:-1], 2).tolist()},
         "shipped": {"bias": BIAS, "weights": list(WEIGHTS)},
     }  # fmt: skip
 

@@ -337,3 +337,24 @@ async def test_the_columns_of_the_spread_table_are_apart(
         assert await total.evaluate("cell => parseFloat(getComputedStyle(cell).paddingInlineEnd) >= 8")
         assert await sources.evaluate("cell => cell.offsetWidth >= 144")
         assert await overflow_px(page) <= 0
+
+
+async def test_a_phone_shows_what_is_new_first(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """The newest headlines of three outlets and the first source, on the first screen."""
+    await store_articles(client, service, 20)
+    first = (START_MS, "a0", "Outlet 0")
+    service.fake_events.stored = [replace(service.fake_events.stored[0], first=first)]
+    url = client.make_url("/events/e1")
+    async with opened(browser, url, viewport={"width": 390, "height": 844}) as page:
+        brief = page.locator(".brief")
+        box = await brief.bounding_box()
+        outlets = await brief.locator("li bdi").all_inner_texts()
+        assert box is not None and box["y"] + box["height"] < 844
+        assert len(outlets) == len(set(outlets)) == 3
+        await expect(brief).to_contain_text("First: Outlet 0")
+        assert await accessibility_violations(page, ".brief") == []
+        assert await overflow_px(page) <= 0
+    async with opened(browser, url) as page:
+        await expect(page.locator(".brief")).to_be_hidden()

@@ -70,6 +70,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         spread=spread_chart(event, loaded.items, service.clock()),
         window=f"{service.settings.burst_window_hours:g} h",
         alternatives=loaded.alternatives,
+        newest=loaded.items[-100:][::-1],
         figures=loaded.figures,
         first=next((i for i in loaded.items if event.first and i.id == event.first[1]), None),
         has_own_sources=bool(service.events.own_sources),

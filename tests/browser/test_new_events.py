@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import aiohttp
 import pytest
 from playwright.async_api import Browser, Page, expect
 
@@ -237,4 +238,14 @@ async def test_sound_and_notification_are_chosen_in_a_dialog(browser: Browser, u
     await page.wait_for_function("alerts.length === 7")
     shown = await page.evaluate("alerts[4]")
     assert (shown[1], shown[2]) == ("16 items from 16 sources", third)
+
+    async with aiohttp.ClientSession(url) as session:
+        await session.post("/v1/desks", json={"name": "Mountains", "terms": ["glacier"]})
+    await page.get_by_role("button", name="Alerts").click()
+    await page.get_by_label("For", exact=True).select_option(label="Mountains")
+    await page.get_by_role("button", name="Done").click()
+    await make_event(url, "museum theft paintings guards")
+    fourth = await make_event(url, "glacier lake dam valley")
+    await page.wait_for_function("alerts.length === 10")
+    assert await page.evaluate("alerts[7][2]") == fourth
     await context.close()

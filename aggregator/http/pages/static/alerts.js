@@ -5,8 +5,10 @@ import { showToast } from "./toast.js";
 
 const NOTIFY_KEY = "aggregator.notify";
 const SOUND_KEY = "aggregator.sound";
+const DESK_KEY = "aggregator.alert-desk"; // id of the desk whose events alert, "" for all
 const ALERTED_KEY = "aggregator.alerted"; // ids of the last events that a page of this browser alerted
 const MAX_ALERTED = 20;
+const ALERTING_KINDS = ["fired", "development", "doubled"]; // an event may reach the size of a desk after it fired
 const BACKGROUND_DELAY_MS = 500;
 const TONES_HZ = [880, 1175];
 const TONE_S = 0.16;
@@ -42,10 +44,30 @@ function claim(id) {
   return true;
 }
 
+async function isOfDesk(event) {
+  const desk = localStorage.getItem(DESK_KEY);
+  if (!desk) return true;
+  const response = await fetch(`${basePath}/v1/events?limit=50&sort=novelty&watch=${encodeURIComponent(desk)}`);
+  if (response.ok) return (await response.json()).events.some(({ id }) => id === event.id);
+  if (response.status !== 404) return false;
+  localStorage.removeItem(DESK_KEY); // the desk was deleted
+  return true;
+}
+
+async function showDesks() {
+  const select = document.getElementById("alert-desk");
+  const response = await fetch(`${basePath}/v1/desks`);
+  if (!response.ok) return;
+  const { desks } = await response.json();
+  select.replaceChildren(new Option("all events", ""), ...desks.map(({ id, name }) => new Option(name, id)));
+  select.value = localStorage.getItem(DESK_KEY) || "";
+  if (select.selectedIndex < 0) select.value = "";
+}
+
 async function alertTo(event) {
   const isLooking = document.hasFocus();
   if (!isLooking) await new Promise((resolve) => setTimeout(resolve, BACKGROUND_DELAY_MS));
-  if (!(wantsSound() || wantsNotification()) || !claim(event.id)) return;
+  if (!(wantsSound() || wantsNotification()) || !(await isOfDesk(event)) || !claim(event.id)) return;
   if (wantsNotification() && !isLooking) notify(event);
   if (wantsSound() && !(await playSound())) showToast("Your browser plays the alert sound only after a click on this page.");
 }
@@ -80,6 +102,7 @@ export function start() {
   button.addEventListener("click", () => {
     document.getElementById("alert-notify").checked = wantsNotification();
     sound.checked = wantsSound();
+    showDesks();
     document.getElementById("alerts-dialog").showModal();
   });
   document.getElementById("alert-notify").addEventListener("change", setNotify);
@@ -87,8 +110,9 @@ export function start() {
     localStorage.setItem(SOUND_KEY, sound.checked ? "yes" : "no");
     if (sound.checked) playSound();
   });
+  document.getElementById("alert-desk").addEventListener("change", ({ target }) => localStorage.setItem(DESK_KEY, target.value));
   document.getElementById("alert-test").addEventListener("click", playSound);
   document.addEventListener("event-change", ({ detail: { kind, event } }) => {
-    if (kind === "fired") alertTo(event);
+    if (kind === "fired" || (localStorage.getItem(DESK_KEY) && ALERTING_KINDS.includes(kind))) alertTo(event);
   });
 }

@@ -1,8 +1,11 @@
 // "Try it" on the API page: sends the request of a form and shows the answer. The access key is kept in the
 // field of this page only: it is neither stored nor put into an address.
 
+import { basePath } from "./base_path.js";
+
 const MAX_SHOWN_CHARS = 20_000;
 const key = document.querySelector("#try-key");
+document.querySelector("#api-origin").textContent = location.origin + basePath;
 
 function address(form) {
   const query = new URLSearchParams();

@@ -132,11 +132,9 @@ def separate(survivor: Event, absorbed: Event) -> tuple[Event, Event]:
 def split_off(event: Event, action: EditorAction) -> Event:
     """A new event without articles, for those of ``action``; its id depends on the first one."""
     seed = f"{event.id}:{action.items[0]}:{action.at_ms}".encode("utf-8", "surrogatepass")
-    reason = f"{action.actor} split it off from another event."
-    return Event(
-        xxhash.xxh3_64_hexdigest(seed), "", event.status, action.at_ms, action.at_ms, 0, 0, 0, 0, 0, 0.0,
-        (), (), (), (), (), reason, story_id=event.story_id or event.id,
-    )  # fmt: skip
+    id_, at_ms, reason = xxhash.xxh3_64_hexdigest(seed), action.at_ms, "An editor split it off."
+    new = Event(id_, "", event.status, at_ms, at_ms, at_ms, 0, 0, 0, 0, 0.0, (), (), (), (), (), reason)
+    return replace(new, window_ms=event.window_ms)
 
 
 def merge_newsroom_state(into: Event, absorbed: Event) -> Event:

@@ -25,7 +25,7 @@ async def opened(browser: Browser, url: URL | str, **options: Any) -> AsyncItera
     await page.goto(str(url))
     yield page
     await context.close()
-    assert problems == []
+    assert problems == [], problems
 
 
 def record_problems(page: Page, host: str | None) -> list[str]:
@@ -37,9 +37,15 @@ def record_problems(page: Page, host: str | None) -> list[str]:
     return problems
 
 
-async def accessibility_violations(page: Page, *parts: str) -> list[str]:
-    """Severe findings of axe-core, with their elements; ``parts``: selectors of what to examine."""
-    results = await Axe().run(page, context={"include": [[part] for part in parts]} if parts else None)
+async def accessibility_violations(page: Page, *parts: str, targets: bool = False) -> list[str]:
+    """Severe findings of axe-core, with their elements; ``parts``: selectors of what to examine.
+
+    ``targets``: also targets of less than 24 px without the space of such a one.
+    """
+    rules = {"rules": {"target-size": {"enabled": targets}}}
+    results = await Axe().run(
+        page, options=rules, context={"include": [[part] for part in parts]} if parts else None
+    )
     return [
         f"{violation['id']}: {node['target']} {node['failureSummary']}"
         for violation in results.response["violations"]

@@ -189,7 +189,7 @@ async def test_an_event_changes_in_place(browser: Browser, client: Client, servi
     """Growth and status of an event are updated in its own row; the focus stays."""
     service.fake_events.stored = events()
     async with opened(browser, client.make_url("/")) as page:
-        await page.locator("[data-key=ee2] [data-action=mute]").focus()
+        await page.locator("[data-key=ee2] [data-menu=not-news-menu]").focus()
         service.fake_events.stored = [
             replace(service.fake_events.stored[1], size=99),
             service.fake_events.stored[0],
@@ -197,8 +197,8 @@ async def test_an_event_changes_in_place(browser: Browser, client: Client, servi
         await page.get_by_text("99").wait_for()
 
         await expect(page.locator("#events > li")).to_have_count(2)
-        focused = "[document.activeElement.dataset.action, document.activeElement.dataset.event]"
-        assert await page.evaluate(focused) == ["mute", "e2"]
+        focused = "[document.activeElement.dataset.menu, document.activeElement.dataset.event]"
+        assert await page.evaluate(focused) == ["not-news-menu", "e2"]
 
 
 async def test_an_unreachable_service_is_reported(browser: Browser, client: Client) -> None:
@@ -241,10 +241,10 @@ async def test_keyboard_navigation(browser: Browser, client: Client, service: Fa
         for _ in range(12):
             await page.keyboard.press("Tab")
             reached.add(
-                await page.evaluate("document.activeElement.dataset.action || document.activeElement.tagName")
+                await page.evaluate("document.activeElement.dataset.menu || document.activeElement.tagName")
             )
 
-    assert {"SUMMARY", "A", "acknowledge", "mute"} <= reached
+    assert {"SUMMARY", "A", "status-menu", "not-news-menu"} <= reached
 
 
 async def test_unknown_urls_and_events_are_error_pages(browser: Browser, client: Client) -> None:

@@ -121,14 +121,16 @@ async def test_two_editors_see_each_others_actions(browser: Browser, url: str) -
     event = await make_event(url)
     async with opened(browser, url) as ann, opened(browser, f"{url}/events/{event}") as ben:
         await ben.locator("#live.on").wait_for()
-        await ann.locator("#events [data-action=acknowledge]").click()
+        await ann.locator("#events [data-menu=status-menu]").click()
+        await ann.get_by_role("button", name="Seen").click()
         await ann.get_by_role("textbox", name="Your name").fill("Ann")
         await ann.get_by_role("textbox", name="Your name").press("Enter")
-        await ann.get_by_text("Acknowledged.").wait_for()
-        await ben.get_by_text("acknowledged by Ann").wait_for()
+        await ann.get_by_text("Marked as seen.").wait_for()
+        await ben.locator(".facts", has_text="Seen by Ann").wait_for()
 
-        await ben.get_by_role("button", name="Mute story").click()
+        await ben.get_by_role("button", name="Not news…").click()
         assert await accessibility_violations(ben) == []
+        await ben.get_by_role("button", name="Mute story").click()
         await ben.get_by_role("textbox", name="Your name").fill("Ben <b>")
         await ben.get_by_role("textbox", name="Your name").press("Enter")
         await ann.locator("#events-handled .event").wait_for(state="attached")
@@ -136,30 +138,10 @@ async def test_two_editors_see_each_others_actions(browser: Browser, url: str) -
         await expect(ann.locator("#events .event")).to_have_count(0)
         audit = ben.locator(".audit-trail li")
         await audit.nth(1).wait_for()
-        assert "Ben <b> muted it (story)" in await audit.nth(0).inner_text()
+        assert "Ben <b> muted the story" in await audit.nth(0).inner_text()
 
-        await ben.get_by_role("button", name="Unmute").click()  # without asking for the name again
+        await ben.get_by_role("button", name="News after all").click()  # without asking for the name again
         await ann.locator("#events-handled .state.muted").wait_for(state="detached")
-
-
-async def test_editors_remove_items_and_merge_events(browser: Browser, url: str) -> None:
-    """A removed item disappears from the report; a merged event links to the other one."""
-    first = await make_event(url)
-    second = await make_event(url, "volcano ash airport flights")
-    async with opened(browser, f"{url}/events/{second}") as page:
-        await page.evaluate("localStorage.setItem('aggregator.actor', 'Ann')")
-        item = page.locator(".item").first
-        removed = await item.get_attribute("data-item")
-        await item.get_by_text("More", exact=False).first.click()
-        await item.get_by_role("button", name="Remove from event").click()
-        await page.locator(f".item[data-item='{removed}']").wait_for(state="detached")
-
-        await page.get_by_role("button", name="Merge…").click()
-        await page.get_by_role("button", name="Merge", exact=True).click()
-        await page.get_by_text("This event was merged").wait_for()
-        await page.get_by_role("link", name="another event").click()
-        await page.wait_for_url(f"**/events/{first}")
-        assert "31" in await page.locator(".tiles").inner_text()
 
 
 async def test_a_refused_action_shows_the_reason(browser: Browser, url: str) -> None:
@@ -170,8 +152,8 @@ async def test_a_refused_action_shows_the_reason(browser: Browser, url: str) -> 
     page = await context.new_page()
     await page.goto(f"{url}/events/{event}")
     await page.evaluate("localStorage.setItem('aggregator.actor', 'Ann')")
-    await page.evaluate("document.querySelector('[data-action=acknowledge]').dataset.event = 'unknown'")
-    await page.get_by_role("button", name="Acknowledge").click()
+    await page.evaluate("document.querySelector('[data-menu=status-menu]').dataset.event = 'unknown'")
+    await page.keyboard.press("a")
     await page.get_by_text("Not saved: id: there is no event").wait_for()
     await context.close()
 

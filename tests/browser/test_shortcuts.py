@@ -31,7 +31,7 @@ async def set_actor(page: Page) -> None:
 async def test_events_are_handled_without_a_mouse(
     browser: Browser, client: Client, service: FakeService
 ) -> None:
-    """j, k, a, m, z, o: select, acknowledge, mute, undo, open; the name is asked for once."""
+    """j, k, a, m, z, o: select, mark as seen, mute, undo, open; the name is asked for once."""
     service.fake_events.stored = stories()
     async with opened(browser, client.make_url("/")) as page:
         for key, expected in (("j", "Story number 0"), ("j", "Story number 1"), ("k", "Story number 0")):
@@ -41,15 +41,18 @@ async def test_events_are_handled_without_a_mouse(
         await page.keyboard.press("a")
         await page.get_by_role("textbox", name="Your name").fill("Ann?")  # no shortcut while typing
         await page.keyboard.press("Enter")
-        await page.get_by_text("Acknowledged.").wait_for()
-        await page.locator("[data-key=ee0] .ack", has_text="Ann?").wait_for()
+        await page.get_by_text("Marked as seen.").wait_for()
+        await page.locator("[data-key=ee0] .seen", has_text="Ann?").wait_for()
         await page.keyboard.press("z")
-        await page.get_by_text("Acknowledgement withdrawn.").wait_for()
-        await page.locator("[data-key=ee0] .ack").wait_for(state="detached")
+        await page.get_by_text("Undone.").wait_for()
+        await page.locator("[data-key=ee0] .seen").wait_for(state="detached")
 
         await page.keyboard.press("j")
         muted = (await focused(page))[-1]
         await page.keyboard.press("m")
+        await page.get_by_role("dialog", name="Not news").wait_for()
+        await page.keyboard.press("j")  # no shortcut while a menu is open
+        await page.keyboard.press("Enter")
         await page.get_by_text("Story muted for 7 days.").wait_for()
         await page.locator(f"#events-handled [data-key=ee{muted}]").wait_for(state="attached")
         assert (await focused(page)).startswith("Story number")
@@ -61,7 +64,7 @@ async def test_events_are_handled_without_a_mouse(
         await page.keyboard.press("o")
         await page.wait_for_url("**/events/e2")
         await page.keyboard.press("a")
-        await page.get_by_text("acknowledged by Ann?").wait_for()
+        await page.locator(".facts", has_text="Seen by Ann?").wait_for()
 
 
 async def test_help_lists_the_shortcuts_and_turns_them_off(
@@ -73,8 +76,7 @@ async def test_help_lists_the_shortcuts_and_turns_them_off(
         await page.keyboard.press("?")
         dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
         shown = await dialog.locator("kbd").all_inner_texts()
-        assert {"j", "k", "o", "a", "m", "n", "s", "z", "?"} <= set(shown)
-        assert "No alerts for this story for 7 days" in await dialog.inner_text()
+        assert {"j", "k", "o", "a", "w", "i", "t", "m", "n", "s", "z", "?"} <= set(shown)
         assert await accessibility_violations(page) == []
         await dialog.get_by_label("Single-key shortcuts").uncheck()
         await page.keyboard.press("Escape")
@@ -104,7 +106,7 @@ async def test_compact_rows_are_low_and_remembered(
         heights = await page.eval_on_selector_all("#events > li", "rows => rows.map(r => r.offsetHeight)")
         assert len(heights) == 4 and max(heights) <= height_px
         await page.locator("[data-key=ee0]").hover()
-        for name in ("Acknowledge: Story number 0", "Mute: Story number 0"):
+        for name in ("Status: Story number 0", "Not news: Story number 0"):
             box = await page.get_by_role("button", name=name).bounding_box()
             assert box and min(box["width"], box["height"]) >= 24 and box["x"] + box["width"] <= width
         assert await overflow_px(page) <= 0

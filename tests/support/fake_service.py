@@ -35,7 +35,7 @@ from aggregator.events.desks import Desks
 from aggregator.events.detection.model import LearnedHistory, LearningStatus
 from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import EditorAction, Event
-from aggregator.events.newsroom import apply_action
+from aggregator.events.newsroom import action_id, apply_action
 from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import EventRepository
 from aggregator.events.selection import (
@@ -419,6 +419,7 @@ class FakeEvents:
         chosen = action.item if action.action == "choose_headline" else None
         headline = (await self._service.get(chosen)).record.title if chosen else ""
         before = await self.get(action.event)
+        action = replace(action, id=action_id(action, before))
         event = replace(apply_action(before, action, headline), revision=before.revision + 1)
         self.stored = [event if other.id == event.id else other for other in self.stored]
         return event

@@ -20,6 +20,7 @@ from aggregator.contract.requests import SourcesPageQuery
 from aggregator.errors import NotFound
 from aggregator.events.detection.numbers import independent, times_of
 from aggregator.events.event import Event, title_of
+from aggregator.events.newsroom import undoable_actions
 from aggregator.events.selection import severity
 from aggregator.events.storylines import Development
 from aggregator.http.app_keys import SERVICE
@@ -76,7 +77,8 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         has_own_sources=bool(service.events.own_sources),
         own=next((item for item in loaded.items if service.events.own_sources.is_own(item.source)), None),
         is_own_source=service.events.own_sources.is_own,
-        editors=sorted({event.assignee, *(action.actor for action in event.actions)} - {""}),
+        names=await _names(service, event),
+        undoable=undoable_actions(event),
         item_page=_item_page(sure, query),
         stored_count=len(loaded.items),
         copy_count=len(sure) - len(fold_copies(sure)),
@@ -100,6 +102,16 @@ def _item_page(items: Sequence[EventItem], query: ReportQuery) -> Page:
         return outlet_page(items, query.page, size)
     entries = fold_copies(items)
     return page_of(entries[::-1] if query.view == "newest" else entries, query.page, size)
+
+
+async def _names(service: Service, event: Event) -> dict[str, str]:
+    """By id the headlines of the other events and of the articles that the history names."""
+    ids = {id_ for action in event.actions for id_ in (action.event, action.into) if id_} - {event.id}
+    items = {id_ for a in event.actions for id_ in (*a.items[:1], a.item) if id_}
+    events = await service.events.repository.get_many(sorted(ids))
+    articles = await service.articles.index.articles.get_many(sorted(items))
+    titles = {id_: article.record.title for id_, article in articles.items()}
+    return titles | {id_: title_of(other) for id_, other in events.items()}
 
 
 async def _developments(service: Service, event: Event) -> list[Development]:

@@ -2,34 +2,32 @@
 import { basePath } from "./base_path.js";
 import { refresh } from "./live.js";
 import { markSeen } from "./read_marks.js";
-import { addShortcut } from "./shortcuts.js";
+import { addShortcut, currentRow } from "./shortcuts.js";
 import { showToast, undoLast } from "./toast.js";
 
 const ACTOR_KEY = "aggregator.actor";
+const MOVED_TOAST_KEY = "aggregator.toast"; // a message that the page opened next shows
+const STATUS = { new: "Marked as new.", seen: "Marked as seen.", on_it: "On it.", published: "Marked as published.", dropped: "Dropped." };
 const CONFIRMATIONS = {
-  acknowledge: "Acknowledged.",
-  unacknowledge: "Acknowledgement withdrawn.",
   mute: "Story muted for 7 days.",
   routine: "Muted as routine, with no time limit.",
-  unmute: "Unmuted.",
+  unmute: "It is news after all.",
   merge: "Merged.",
   remove_item: "Removed from the event.",
+  move_items: "Moved.",
   false_alarm: "Marked as a false alarm.",
   unlink: "Taken out of the storyline.",
   note: "Note added.",
   delete_note: "Note deleted.",
-  assign: "Assignment changed.",
-  set_work_status: "Status changed.",
+  undo: "Undone.",
   choose_headline: "Headline changed.",
 };
-
-// The action that undoes another one.
-const UNDO = { acknowledge: "unacknowledge", mute: "unmute", false_alarm: "unmute" };
+const NOT_UNDONE = ["note", "delete_note", "choose_headline", "undo"];
 
 // Resolves to the value of the button that closed the dialog, "cancel" for Escape.
 function openDialog(dialog) {
   return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue), { once: true });
+    dialog.addEventListener("close", () => resolve(dialog.returnValue || "cancel"), { once: true });
     dialog.returnValue = "cancel";
     dialog.showModal();
   });
@@ -54,12 +52,12 @@ async function askActor() {
   return input.value.trim();
 }
 
-// Resolves to whether the action was saved.
+// Resolves to the event as it is then, null if the action was not saved.
 export async function send(eventId, action) {
   // A signed-in user acts under the name of the access key.
   const actor = document.body.dataset.user || localStorage.getItem(ACTOR_KEY) || (await askActor());
-  if (!actor) return false;
-  let saved = false;
+  if (!actor) return null;
+  let event = null;
   try {
     const response = await fetch(`${basePath}/v1/events/${encodeURIComponent(eventId)}/actions`, {
       method: "POST",
@@ -70,17 +68,31 @@ export async function send(eventId, action) {
       const problem = await response.json().catch(() => ({}));
       throw new Error(problem.detail || `the service returned status ${response.status}.`);
     }
-    saved = true;
-    const undo = UNDO[action.action];
-    const confirmation = CONFIRMATIONS[action.scope] || CONFIRMATIONS[action.action];
-    showToast(confirmation, undo ? () => send(eventId, { action: undo }) : null);
-    if (undo) await markSeen(eventId);
+    event = await response.json();
+    confirm(event, action);
+    await markSeen(eventId);
   } catch (error) {
     const reason = error instanceof TypeError ? "the service cannot be reached." : error.message;
     showToast(`Not saved: ${reason}`);
   }
   await refresh();
-  return saved;
+  return event;
+}
+
+function confirm(event, { action, scope, work_status: status, assignee, into }) {
+  const done = event.actions.at(-1);
+  const text = assignee ? `On it: ${assignee}.` : STATUS[status] || CONFIRMATIONS[scope] || CONFIRMATIONS[action];
+  const of = done?.action === action && !NOT_UNDONE.includes(action) ? done.id : null;
+  const isSplit = action === "move_items" && !into;
+  const shown = { text: isSplit ? "Split off into a new event." : text, event: event.id, of, link: isSplit ? done?.into : null };
+  if (action !== "merge") return showUndoToast(shown);
+  sessionStorage.setItem(MOVED_TOAST_KEY, JSON.stringify(shown));
+  location.href = `${basePath}/events/${encodeURIComponent(event.id)}`;
+}
+
+function showUndoToast({ text, event, of, link }) {
+  const url = link && `${basePath}/events/${encodeURIComponent(link)}`;
+  showToast(text, of && (() => send(event, { action: "undo", of })), url);
 }
 
 async function recentEvents() {
@@ -92,26 +104,117 @@ async function recentEvents() {
   }
 }
 
-async function merge(eventId) {
-  const dialog = document.getElementById("merge-dialog");
-  const choices = document.getElementById("merge-choices");
+// Resolves to the id of the event that the reader chose, null for none.
+export async function chooseEvent(eventId, title, note) {
+  const dialog = document.getElementById("event-dialog");
+  const choices = document.getElementById("event-choices");
+  const search = document.getElementById("event-search");
   const events = await recentEvents();
   if (!events) {
     showToast("The other events cannot be read now. Try again in a moment.");
-    return;
+    return null;
   }
   const others = events.filter((other) => other.id !== eventId && other.status !== "closed" && !other.merged_into);
   if (!others.length) {
-    showToast("There is no other open event to merge with.");
-    return;
+    showToast("There is no other open event.");
+    return null;
   }
-  choices.replaceChildren(choices.querySelector("legend"), ...others.map(mergeChoice));
-  if ((await openDialog(dialog)) !== "ok") return;
-  const into = choices.querySelector("input:checked")?.value;
+  document.getElementById("event-title").textContent = title;
+  document.getElementById("event-note").textContent = note;
+  choices.replaceChildren(choices.querySelector("legend"), ...others.map(eventChoice));
+  search.value = "";
+  search.oninput = () => {
+    const words = search.value.toLowerCase().split(/\s+/);
+    for (const label of choices.querySelectorAll("label")) {
+      label.hidden = !words.every((word) => label.textContent.toLowerCase().includes(word));
+      if (label.hidden) label.querySelector("input").checked = false;
+    }
+    if (!choices.querySelector("input:checked")) choices.querySelectorAll("label:not([hidden]) input")[0]?.click();
+  };
+  return (await openDialog(dialog)) === "ok" ? choices.querySelector("input:checked")?.value || null : null;
+}
+
+async function merge(eventId) {
+  const note = "The selected event receives all items; this one is closed and links to it.";
+  const into = await chooseEvent(eventId, "Merge into which event?", note);
   if (into) await send(eventId, { action: "merge", into });
 }
 
-function mergeChoice(event, index) {
+// A new name has to be confirmed: those of the last events are known.
+async function askAssignee() {
+  const dialog = document.getElementById("name-dialog");
+  const input = document.getElementById("assignee");
+  const problem = document.getElementById("name-problem");
+  const own = document.body.dataset.user || localStorage.getItem(ACTOR_KEY);
+  const events = (await recentEvents()) || [];
+  const known = new Set([own, ...events.flatMap((event) => [event.assignee, ...event.actions.map((action) => action.actor)])].filter(Boolean));
+  document.getElementById("editors").replaceChildren(...[...known].sort().map((name) => new Option("", name)));
+  input.value = problem.textContent = "";
+  let confirmed = "";
+  dialog.querySelector("form").onsubmit = (submit) => {
+    const name = input.value.trim();
+    if (submit.submitter?.value === "cancel" || known.has(name) || name === confirmed) return;
+    submit.preventDefault();
+    confirmed = name;
+    problem.textContent = name && `“${name}” has done nothing here yet. Once more to assign it to this name.`;
+  };
+  return (await openDialog(dialog)) === "ok" ? input.value.trim() : null;
+}
+
+// Opens a menu at its button; resolves to the value of the entry that was chosen.
+async function openMenu(menu, button) {
+  const { left, bottom, top } = button.getBoundingClientRect();
+  for (const entry of menu.querySelectorAll("button")) {
+    if (entry.value === button.dataset.status) entry.setAttribute("aria-current", "true");
+    else entry.removeAttribute("aria-current");
+  }
+  const chosen = openDialog(menu);
+  const { width, height } = menu.getBoundingClientRect();
+  menu.style.left = `${Math.max(8, Math.min(left, innerWidth - width - 8))}px`;
+  menu.style.top = `${bottom + height + 8 > innerHeight ? Math.max(8, top - height - 4) : bottom + 4}px`;
+  return chosen;
+}
+
+async function setStatus(event, status) {
+  const assignee = status === "name" ? await askAssignee() : undefined;
+  if (assignee === null) return;
+  await send(event, { action: "set_work_status", work_status: assignee ? "on_it" : status, assignee });
+}
+
+async function chooseFromMenu(button) {
+  const { menu, event } = button.dataset;
+  const choice = await openMenu(document.getElementById(menu), button);
+  if (choice === "cancel") return;
+  if (menu === "status-menu") await setStatus(event, choice);
+  else if (choice === "false_alarm") await send(event, { action: "false_alarm" });
+  else await send(event, { action: "mute", scope: choice });
+}
+
+// Calls `use` with the button of a menu of the current row, or of the toolbar of a page that shows one event.
+function withMenu(menu, use) {
+  const row = currentRow();
+  const button = (row?.matches(".event") ? row : document).querySelector(`[data-menu="${menu}"]`);
+  if (!button || (button.closest(".event") && !row)) showToast("Select an event with j and k that is not muted or ended.");
+  else use(button);
+}
+
+const setRowStatus = (status) => withMenu("status-menu", ({ dataset }) => setStatus(dataset.event, status));
+
+// Arrow keys move within a menu; a click beside it closes it.
+function startMenus() {
+  for (const menu of document.querySelectorAll("dialog.menu")) {
+    menu.addEventListener("click", (click) => click.target === menu && menu.close("cancel"));
+    menu.addEventListener("keydown", (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      const entries = [...menu.querySelectorAll("button")];
+      if (!step) return;
+      event.preventDefault();
+      entries.at((entries.indexOf(document.activeElement) + step) % entries.length).focus();
+    });
+  }
+}
+
+function eventChoice(event, index) {
   const label = document.createElement("label");
   const input = document.createElement("input");
   const text = document.createElement("span");
@@ -127,15 +230,25 @@ function mergeChoice(event, index) {
 
 export function start() {
   showActor();
-  addShortcut("z", "Undo the last acknowledgement or mute, while its message is shown", undoLast);
+  startMenus();
+  const left = JSON.parse(sessionStorage.getItem(MOVED_TOAST_KEY) || "null");
+  sessionStorage.removeItem(MOVED_TOAST_KEY);
+  if (left) showUndoToast(left);
+  addShortcut("a", "Mark the event as seen", () => setRowStatus("seen"));
+  addShortcut("w", "“I am on it”", () => setRowStatus("on_it"));
+  addShortcut("i", "Assign the event to somebody", () => setRowStatus("name"));
+  addShortcut("t", "Status: new, seen, on it, published, dropped", () => withMenu("status-menu", (button) => button.click()));
+  addShortcut("m", "Not news: mute the story, routine, false alarm", () => withMenu("not-news-menu", (button) => button.click()));
+  addShortcut("z", "Undo the last action, while its message is shown", undoLast);
   document.getElementById("actor")?.addEventListener("click", askActor);
   document.addEventListener("click", async (click) => {
-    const button = click.target.closest?.("[data-action], [data-merge]");
+    const button = click.target.closest?.("[data-action], [data-merge], [data-menu]");
     if (!button || button.ariaDisabled === "true") return;
     button.ariaDisabled = "true"; // a disabled button would lose the focus
-    const { action, event, scope, item, workStatus, note } = button.dataset;
-    const fields = { scope, item, work_status: workStatus, note: note && Number(note) };
+    const { action, event, item, note, of } = button.dataset;
+    const fields = { item, note: note && Number(note), of: of && Number(of) };
     if (button.dataset.merge) await merge(button.dataset.merge);
+    else if (button.dataset.menu) await chooseFromMenu(button);
     else await send(event, { action, ...fields }); // JSON omits undefined fields
     button.ariaDisabled = null;
   });

@@ -100,8 +100,8 @@ function focusState() {
   if (!holder) return null;
   const { key, item } = holder.dataset;
   const inside = key ? `[data-key="${CSS.escape(key)}"]` : item ? `[data-item="${CSS.escape(item)}"]` : `#${CSS.escape(holder.id)}`;
-  const { action, scope, focus } = node.dataset;
-  const button = [["action", action], ["scope", scope], ["focus", focus]].filter(([, value]) => value);
+  const { action, menu, select } = node.dataset;
+  const button = [["action", action], ["menu", menu], ["select", select]].filter(([, value]) => value);
   const row = node.closest("[data-key]");
   const beside = [row?.nextElementSibling, row?.previousElementSibling].map((other) => other?.dataset.key).filter(Boolean);
   return { node, inside, beside, button: button.map(([name, value]) => `[data-${name}="${CSS.escape(value)}"]`).join("") };

@@ -1,21 +1,48 @@
-// Report page: forms for notes and assignment, figures of the spread chart, and the link to copy.
-import { send } from "./actions.js";
+// Report page: form for notes, selected articles, figures of the spread chart, and the link to copy.
+import { chooseEvent, send } from "./actions.js";
 import { basePath } from "./base_path.js";
-import { addShortcut } from "./shortcuts.js";
+import { addShortcut, currentRow } from "./shortcuts.js";
 import { showToast } from "./toast.js";
 
 const HINT = "Point at a bar, or use the arrow keys, to read its figures and sources.";
 let shownBin = -1;
 
+// The focus leaves the field at once, so that the next key is not written into it.
 async function submitForm(form) {
   const button = form.querySelector("button");
-  const field = form.querySelector("textarea, input");
-  if (button.ariaDisabled === "true") return;
+  const field = form.querySelector("textarea");
+  if (button.ariaDisabled === "true" || !field.value.trim()) return;
   button.ariaDisabled = "true";
-  const saved = await send(form.dataset.event, { action: form.dataset.form, [field.name]: field.value.trim() });
+  button.focus();
+  if (await send(form.dataset.event, { action: form.dataset.form, [field.name]: field.value.trim() })) field.value = "";
   button.ariaDisabled = null;
-  if (saved) field.value = "";
-  field.focus();
+}
+
+// Selected rows by article id: each holds the ids of the article and of its copies.
+const selected = new Map();
+
+function showSelection() {
+  const bar = document.getElementById("selection");
+  if (!bar) return;
+  for (const box of document.querySelectorAll("[data-select]")) box.checked = selected.has(box.dataset.select);
+  const count = new Set([...selected.values()].flat()).size;
+  bar.hidden = !count;
+  bar.querySelector("[data-selected=choose_headline]").hidden = selected.size !== 1;
+  document.getElementById("selected-count").textContent = `${count} selected`;
+}
+
+async function actOnSelection(action) {
+  const bar = document.getElementById("selection");
+  const { event } = bar.dataset;
+  const items = [...new Set([...selected.values()].flat())];
+  const note = "That event receives the selected articles.";
+  const into = action === "move" ? await chooseEvent(event, "Move to which event?", note) : undefined;
+  if (into === null) return;
+  const fields = action === "choose_headline" ? { item: items[0] } : { items, into };
+  if (action && !(await send(event, { action: into ? "move_items" : action, ...fields }))) return;
+  selected.clear();
+  showSelection();
+  document.getElementById("items").focus();
 }
 
 // The text of one row of the table: "14:20: 5 new, 17 in total. Quay News, Pier Nine".
@@ -62,8 +89,7 @@ function act(selector, use) {
 
 function addShortcuts() {
   addShortcut("c", "Write a note", () => act("#note-text", (field) => field.focus()));
-  addShortcut("i", "Assign the event", () => act("#assignee", (field) => field.focus()));
-  addShortcut("w", "“I am on it”, or no longer", () => act("[data-work-status][data-focus=on_it]", (button) => button.click()));
+  addShortcut("e", "Select the article, to remove, split off or move it", () => currentRow()?.querySelector("[data-select]")?.click());
   addShortcut("x", "Merge it into another event", () => act("[data-merge]", (button) => button.click()));
   addShortcut("u", "Back to the events", () => { location.href = `${basePath}/`; });
 }
@@ -77,6 +103,19 @@ export function start() {
     submitForm(event.target);
   });
   document.addEventListener("keydown", readBars);
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.target.closest?.("[data-form]")?.requestSubmit();
+  });
+  document.addEventListener("change", ({ target }) => {
+    if (!target.matches("[data-select]")) return;
+    if (target.checked) selected.set(target.dataset.select, JSON.parse(target.dataset.select));
+    else selected.delete(target.dataset.select);
+    showSelection();
+  });
+  document.addEventListener("refreshed", showSelection);
+  document.getElementById("selection")?.addEventListener("click", ({ target }) => {
+    if ("selected" in target.dataset) actOnSelection(target.dataset.selected);
+  });
   document.addEventListener("click", copyLink);
   document.addEventListener("pointerover", (event) => {
     const hit = event.target.closest?.(".hit");

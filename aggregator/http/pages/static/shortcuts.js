@@ -1,6 +1,5 @@
 // Single-key shortcuts of all pages, and the help dialog that lists them. Other modules add theirs with
 // addShortcut(). They can be turned off (WCAG 2.1.4), and are ignored in fields, dialogs and with modifiers.
-import { showToast } from "./toast.js";
 
 const KEY = "aggregator.shortcuts";
 const ROWS = "[data-row], .event, .item, .article-list > li";
@@ -49,14 +48,6 @@ function move(step) {
   next.scrollIntoView({ block: "nearest" });
 }
 
-// Clicks a button of the current row, or the page's own toolbar where a page shows one event.
-function press(selector, missing) {
-  const button = (currentRow() || document).querySelector(`${selector}`) || document.querySelector(`.toolbar ${selector}`);
-  const inList = button?.closest(".event");
-  if (!button || (inList && inList !== currentRow())) showToast(missing);
-  else button.click();
-}
-
 function openRow() {
   currentRow()?.querySelector("h2 a, .headline a")?.click();
 }
@@ -90,7 +81,5 @@ export function start() {
   addShortcut("j", "Next event or article", () => move(1));
   addShortcut("k", "Previous event or article", () => move(-1));
   addShortcut("o", "Open it (Enter does so too)", openRow);
-  addShortcut("a", "Acknowledge the event", () => press("[data-action=acknowledge]", "Select an event that is not acknowledged, with j and k."));
-  addShortcut("m", "Mute the story for 7 days", () => press("[data-action=mute][data-scope=story]", "Select an event that is not muted, with j and k."));
   addShortcut("?", "This help", openHelp);
 }

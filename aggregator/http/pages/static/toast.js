@@ -1,6 +1,6 @@
 // A short message at the lower edge, optionally with an Undo button. Ctrl+Z is left to the browser; "z" undoes too.
 const SHORT_MS = 6000;
-const UNDO_MS = 15000;
+const UNDO_MS = 10000;
 let timer = 0;
 let pendingUndo = null;
 
@@ -9,13 +9,19 @@ function hide() {
   document.getElementById("toast").replaceChildren();
 }
 
-// undo: called at most once, if the reader chooses to.
-export function showToast(text, undo = null) {
+// undo: called at most once, if the reader chooses to; url: of what was made.
+export function showToast(text, undo = null, url = null) {
   const toast = document.getElementById("toast");
   const message = document.createElement("span");
   message.textContent = text;
   message.dir = "auto";
   toast.replaceChildren(message);
+  if (url) {
+    const link = document.createElement("a");
+    link.href = url;
+    link.textContent = "Open it";
+    toast.append(link);
+  }
   pendingUndo = undo;
   if (undo) {
     const button = document.createElement("button");

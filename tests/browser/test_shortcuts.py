@@ -133,20 +133,6 @@ async def test_filters_are_chosen_by_clicking_and_removed_as_chips(
         await expect(page.locator("#events > li")).to_have_count(4)
 
 
-async def test_the_latest_articles_are_filtered_by_verdict(browser: Browser, client: Client) -> None:
-    """The list and the address, which keeps the order of the events; also without scripts."""
-    for number in range(2):
-        await client.post(
-            "/v1/articles", json={"id": f"a{number}", "title": "Once", "text": "The same text."}
-        )
-    async with opened(browser, client.make_url("/?sort=size"), java_script_enabled=False) as page:
-        await expect(page.locator("#verdicts .headline")).to_have_count(2)
-        for label, expected in (("Duplicates", 1), ("New", 1), ("Related", 0), ("All", 2)):
-            await page.get_by_role("link", name=label, exact=True).click()
-            await expect(page.locator("#verdicts .headline")).to_have_count(expected)
-        assert page.url.endswith("/?sort=size")
-
-
 async def test_the_latest_articles_pause(browser: Browser, client: Client) -> None:
     """While paused nothing is added to the list; afterwards all of it."""
     await client.post("/v1/articles", json={"id": "a", "title": "First headline", "text": "One."})

@@ -26,7 +26,7 @@ from aggregator.http.pages.cards import Card
 from aggregator.http.pages.desks import may_edit
 from aggregator.index.article_stream import ArticleStream
 from aggregator.time_units import HOUR_MS
-from aggregator_client.wire import VerdictName, doc
+from aggregator_client.wire import doc
 
 MAX_EVENTS = 100
 MAX_VERDICTS = 40
@@ -43,7 +43,6 @@ class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
     sort: Annotated[EventOrder, doc("Order of the open events.", "time")] = "surprise"
     severity: Annotated[Severity, doc("Only events of this severity.", "growing")] | None = None
     ours: Annotated[Literal["yes", "no"], doc("Whether an own source has published it.", "yes")] | None = None
-    verdict: Annotated[VerdictName, doc("Only latest articles with this verdict.", "new")] | None = None
     kiosk: Annotated[bool, doc("Large type without controls, for a screen on a wall.", False)] = False
 
 
@@ -70,7 +69,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     service = request.app[SERVICE]
     event_filter = await build_filter(service.events.desks, query)
     events = await service.events.repository.list_events(limit=MAX_EVENTS, event_filter=event_filter)
-    articles = [] if query.kiosk else await _recent(service.articles.index.stream, query, event_filter)
+    articles = [] if query.kiosk else await _recent(service.articles.index.stream, event_filter)
     event_ids = await service.events.repository.event_ids_of([item.first_version for item in articles])
     settings, now_ms = service.settings, service.clock()
     only_ours = None if query.ours is None else query.ours == "yes"
@@ -93,7 +92,6 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         verdicts=[(item, event_ids.get(item.first_version)) for item in articles],
         feed=filter_query(query),
         view=view(query, (*lists.open, *lists.closed), desks),
-        verdict=query.verdict,
         desk_fields=desk_fields(query) if may_edit(request) else {},
         read_mark=read_mark,
         hour_ago_ms=now_ms - HOUR_MS,
@@ -108,15 +106,10 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     )
 
 
-async def _recent(stream: ArticleStream, query: FrontQuery, wanted: EventFilter) -> list[StreamItem]:
+async def _recent(stream: ArticleStream, wanted: EventFilter) -> list[StreamItem]:
     """The latest articles that match, whatever the size and state of their events."""
-    is_filtered = query.verdict or wanted != EventFilter()
-    found = (
-        item
-        for item in await stream.recent(MAX_FILTERED if is_filtered else MAX_VERDICTS)
-        if item.kind == "article" and query.verdict in (None, item.verdict)
-        if wanted.matches_article(item)
-    )
+    items = await stream.recent(MAX_VERDICTS if wanted == EventFilter() else MAX_FILTERED)
+    found = (item for item in items if item.kind == "article" and wanted.matches_article(item))
     return list(islice(found, MAX_VERDICTS))
 
 
@@ -148,11 +141,7 @@ _LABELS = {
     "watch": "Desk or watch",
 }  # fmt: skip
 # Parameters that do not filter events.
-VIEW_PARAMETERS = ("sort", "verdict", "kiosk")
-VERDICT_CHOICES: tuple[tuple[dict[str, str], str], ...] = (
-    ({}, "All"), ({"verdict": "new"}, "New"), ({"verdict": "related"}, "Related"),
-    ({"verdict": "duplicate"}, "Duplicates"),
-)  # fmt: skip
+VIEW_PARAMETERS = ("sort", "kiosk")
 OURS_LABELS = {"yes": "Published by us", "no": "Not published by us yet"}
 
 
@@ -177,7 +166,6 @@ class View:
     """
 
     orders: tuple[Choice, ...]
-    verdicts: tuple[Choice, ...]
     desks: tuple[Choice, ...]
     chips: tuple[Choice, ...]
     facets: dict[str, tuple[Choice, ...]]
@@ -188,16 +176,11 @@ class View:
 def view(query: FrontQuery, cards: Sequence[Card], desks: Mapping[str, str] = MappingProxyType({})) -> View:
     """Controls for a query that shows ``cards``. ``desks``: their names by id."""
     values = given_values(query)
-    others = _without(values, "verdict")
     filters = [name for name in values if name not in VIEW_PARAMETERS]
     return View(
         orders=tuple(
             Choice(label, front_url(values | {"sort": order}), None, order == query.sort, meaning)
             for order, (label, meaning) in ORDERS.items()
-        ),
-        verdicts=tuple(
-            Choice(label, front_url(others | given), None, given.get("verdict") == query.verdict)
-            for given, label in VERDICT_CHOICES
         ),
         chips=tuple(
             Choice(

@@ -107,7 +107,7 @@ async def _search_page(request: web.Request, query: SearchPageQuery) -> web.Resp
             about = await _about(service, given, conditions)
         elif given and after is None and (exact := await search.exact(given)):
             about = await _about(service, given, conditions, exact[0].article)
-        elif given or conditions != NO_FILTER:
+        elif given or conditions != NO_FILTER or query.sort == "time":
             words = given
             if canonical_or_none(given):
                 path = urlsplit(given).path

@@ -123,6 +123,12 @@ async def test_dates_are_days_of_the_time_zone_of_the_reader(service: Service, c
     assert "unknown time zone" in await page(client, "q=dam&since=2026-11-02&time_zone=Mars")
 
 
+async def test_the_newest_articles_are_a_search_without_words(client: Client) -> None:
+    """All of them, or those of a verdict: what the front page links to."""
+    assert re.findall(r"search\?q=(d\d)", await page(client, "sort=time")) == ["d4", "d3", "d2", "d1", "d0"]
+    assert "No article has these words" in await page(client, "sort=time&verdict=duplicate")
+
+
 async def test_an_empty_search_says_what_it_finds(client: Client) -> None:
     """And reads nothing."""
     text = await page(client)

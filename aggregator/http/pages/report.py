@@ -5,6 +5,7 @@ The articles of an event are shown in order of time with copies folded, or by ou
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -132,7 +133,10 @@ async def story(request: web.Request, service: Service, id_: str) -> web.Respons
     """Page: a storyline by day. The newest day first."""
     position = await service.events.broadcaster.latest_position()
     found = await load_storyline(service, id_)
-    days = [(day, list(group)) for day, group in groupby(found.developments, key=lambda d: d.day_ms)]
+    items = Counter[int]()
+    for event in found.events:
+        items.update(dict(event.timeline))
+    span = min(items, default=0), max(items, default=0)
     return html_response(
         request,
         "story.html",
@@ -141,7 +145,7 @@ async def story(request: web.Request, service: Service, id_: str) -> web.Respons
         card=cards.make_card(found.latest, service.clock()),
         severities={event.id: severity(event, service.clock()) for event in found.events},
         titles={event.id: title_of(event) for event in found.events},
-        days=days[::-1],
+        chart=cards.timeline_chart([*items.items()], *span, cards.WIDTH, cards.HEIGHT),
         stream_url="/v1/events/stream",
         stream_position=position.decode(),
     )

@@ -15,7 +15,8 @@ from aggregator.events.desks import Desk
 from aggregator.http.openapi import build_document
 from aggregator.http.pages.documentation import curl_command
 from aggregator.http.routes import ENDPOINTS, TAG_PAGES
-from tests.support.factories import event
+from aggregator.time_units import DAY_MS
+from tests.support.factories import EVENT_MS, event
 from tests.support.fake_service import START_MS, Client, FakeService
 
 pytestmark = pytest.mark.integration
@@ -230,6 +231,20 @@ async def test_the_latest_articles_follow_the_filter(client: Client, service: Fa
     assert await listed("source=blatt") == ["Fähre sinkt", "Rain"]
     assert await listed(f"watch={desk[0].id}") == ["Ferry sinks", "Fähre sinkt"]
     assert await listed(f"watch={desk[0].id}&lang=en") == ["Ferry sinks"]
+
+
+async def test_a_storyline_shows_its_gaps(client: Client, service: FakeService) -> None:
+    """One chart of all its events, days without items, the headline of each event and its outlets."""
+    early = event("e1", "Strike vote", size=20, story_id="e1", timeline=((EVENT_MS - 4 * DAY_MS, 20),))
+    late = event("e2", "Strike begins", size=30, story_id="e1", timeline=((EVENT_MS, 30),))
+    service.fake_events.stored = [early, late]
+    page = await (await client.get("/stories/e1")).text()
+
+    assert "<span>50 items</span>" in page and page.count("<title>") == 1 + 2  # of the page and its bars
+    assert (
+        page.index("Strike begins</a>") < page.index("3 days without items") < page.index("Strike vote</a>")
+    )
+    assert "<bdi>one.example</bdi>, <bdi>two.example</bdi>" in page
 
 
 async def test_an_article_leads_to_its_event(client: Client, service: FakeService) -> None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from itertools import chain
-from typing import NamedTuple
 
 from aggregator.analysis.source import outlet_key
 from aggregator.analysis.text.lexicon import table
@@ -24,38 +22,28 @@ _CLAUSE = re.compile(r"[,;:!?()|，；：、。！？（）—–]\s*(?!\d)|\.\s
 _UNCOUNTED = re.compile(r"\d+[.,]\d{1,2}(?!\d)|(?<!\d)(?:19|20)\d\d(?!\d)|\d+(?=[-–][^\W\d])")
 
 
-class Said(NamedTuple):
-    """What one headline says: the number of each kind."""
-
-    at_ms: int
-    source: str
-    figures: Mapping[str, int]
-
-
-class Figure(NamedTuple):
-    """A number, when and where it was reported first, and how many outlets have reported it."""
-
-    value: int
-    at_ms: int
-    source: str
-    outlets: int
+# When, where and what one headline says: the number of each kind.
+Said = tuple[int, str, Mapping[str, int]]
+# A number, when and where it was reported first, and how many outlets have reported it.
+Figure = tuple[int, int, str, int]
 
 
 def figures_over_time(headlines: Iterable[Said]) -> dict[str, list[Figure]]:
     """By kind that two outlets count: its numbers in order of their first report, the last ones."""
-    found: dict[str, dict[int, list[Said]]] = {}
-    for said in sorted(headlines, key=lambda said: said.at_ms):
-        for kind, value in said.figures.items():
-            found.setdefault(kind, {}).setdefault(value, []).append(said)
+    found: dict[str, dict[int, list[tuple[int, str]]]] = {}
+    for at_ms, source, figures in sorted(headlines, key=lambda said: said[0]):
+        for kind, value in figures.items():
+            found.setdefault(kind, {}).setdefault(value, []).append((at_ms, source))
+    outlets = {kind: {n: _outlets(told) for n, told in values.items()} for kind, values in found.items()}
     return {
-        kind: [Figure(n, *told[0][:2], _outlets(told)) for n, told in values.items()][-MAX_VALUES:]
+        kind: [(n, *told[0], len(outlets[kind][n])) for n, told in values.items()][-MAX_VALUES:]
         for kind, values in found.items()
-        if _outlets(chain(*values.values())) >= MIN_OUTLETS
+        if len(set().union(*outlets[kind].values())) >= MIN_OUTLETS
     }
 
 
-def _outlets(headlines: Iterable[Said]) -> int:
-    return len({outlet_key(said.source) for said in headlines})
+def _outlets(told: Iterable[tuple[int, str]]) -> set[str]:
+    return {outlet_key(source) for _, source in told}
 
 
 def figures_in(title: str, lang: str) -> dict[str, int]:

@@ -55,7 +55,11 @@ async def client() -> AsyncIterator[Client]:
             published = (began + timedelta(minutes=minutes)).isoformat()
             body = {"id": id_, "title": title, "source": source, "published_at": published, "text": text}
             assert (await http.post("/v1/articles", json=body)).status in (200, 201)
-        found = event("bridge", "Harbour bridge closed after storm", [id_ for id_, *_ in ARTICLES])
+        began_ms = int(began.timestamp() * 1_000_000) // 1000
+        times = tuple(began_ms + minutes * 60_000 for *_, minutes, _ in ARTICLES)
+        ids = [id_ for id_, *_ in ARTICLES]
+        first = (began_ms, "a", "Estmark Radio")
+        found = event("bridge", "Harbour bridge closed after storm", ids, times=times, first=first)
         await commit_event(service.events.repository, "fired", found, found.last_seen_ms)
         await service.background.source_collector.run_once()
         yield http

@@ -224,7 +224,7 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
         found = [stored[id_] for id_ in ids if id_ in stored]
         for article in found:
             match, record, fact = article.outcome.match, article.record, facts[article.record.id]
-            said.append(Said(fact.at_ms, record.source, figures_in(record.title, record.lang)))
+            said.append((fact.at_ms, record.source, figures_in(record.title, record.lang)))
             items.append(
                 fields_of(
                     record,

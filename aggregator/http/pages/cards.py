@@ -28,7 +28,6 @@ MAX_BINS = 288
 WIDTH, HEIGHT, TOTAL_HEIGHT = 960, 150, 56
 # A new event has one or two bars: in a shorter chart they would look like blocks.
 MIN_SPAN_MS = 3 * HOUR_MS
-MAX_NAMED_SOURCES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,6 @@ class Bin:
     items: int
     total: int
     sources: tuple[str, ...]
-    more_sources: int
     x: float
     width: float
 
@@ -212,8 +210,7 @@ def _bins(chart: Chart, items: Sequence[EventItem]) -> tuple[Bin, ...]:
     for bar in chart.bars:
         names = tuple(sources.get(bar.at_ms, ()))
         total = bar.value + (found[-1].total if found else 0)
-        shown, more = names[:MAX_NAMED_SOURCES], len(names[MAX_NAMED_SOURCES:])
-        found.append(Bin(bar.at_ms, bar.value, total, shown, more, bar.x, round(width, 2)))
+        found.append(Bin(bar.at_ms, bar.value, total, names, bar.x, round(width, 2)))
     return tuple(found)
 
 
@@ -233,7 +230,7 @@ NO_OWN_SOURCES = OwnSources("")
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An event in a list. ``usual_y``: height of the usual number in the sparkline, if visible.
+    """An event in a list.
 
     ``is_ours``: whether one of the newsroom's own sources has published it, None if none is set.
     ``is_new``: detected or developed within 10 minutes.
@@ -242,7 +239,6 @@ class Card:
     event: Event
     title: str
     sparkline: tuple[Bar, ...]
-    usual_y: float | None
     usual_rate: str
     severity: Severity
     growth: Growth
@@ -267,12 +263,10 @@ class EventLists:
 def make_card(event: Event, now_ms: int, own_sources: OwnSources = NO_OWN_SOURCES) -> Card:
     """The card of an event at ``now_ms``."""
     until_ms = event.last_seen_ms if event.status == "closed" else max(now_ms, event.last_seen_ms)
-    bars = sparkline(event.timeline, until_ms, SPARKLINE_WIDTH, SPARKLINE_HEIGHT)
     return Card(
         event=event,
         title=title_of(event),
-        sparkline=bars,
-        usual_y=usual_y(event, bars),
+        sparkline=sparkline(event.timeline, until_ms, SPARKLINE_WIDTH, SPARKLINE_HEIGHT),
         usual_rate=against_usual(event),
         severity=severity(event, now_ms),
         growth=growth(event, now_ms),
@@ -299,10 +293,3 @@ def event_lists(
         handled=tuple(c for c in open_cards if is_handled(c.event)),
         closed=tuple(c for c in cards if c.event.status == "closed"),
     )
-
-
-def usual_y(event: Event, bars: Sequence[Bar]) -> float | None:
-    """Position of the expected number per bin above the axis; None below 1 unit or above all bars."""
-    largest = max((bar.value for bar in bars), default=0)
-    height = SPARKLINE_HEIGHT * event.expected / SPARKLINE_BINS / largest if largest else 0.0
-    return round(SPARKLINE_HEIGHT - height, 2) if 1 <= height <= SPARKLINE_HEIGHT else None

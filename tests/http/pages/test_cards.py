@@ -42,15 +42,6 @@ def test_the_sparkline_of_a_closed_event_ends_with_its_last_item() -> None:
     assert make_card(open_, later_ms).sparkline == ()
 
 
-@pytest.mark.parametrize(
-    ("expected", "usual"),
-    [(0.0, None), (9.5, None), (9.6, 29.0), (96.0, 20.0), (288.0, 0.0), (289.0, None)],
-)
-def test_the_usual_number_is_a_line_where_it_can_be_seen(expected: float, usual: float | None) -> None:
-    """Of 24 bins of 10 minutes; the highest bar has 12 items and 30 units."""
-    assert make_card(event("e1", "Bridge", expected=expected), EVENT_MS).usual_y == usual
-
-
 def test_a_clock_behind_the_last_item_hides_nothing() -> None:
     """The clocks of the replicas may differ."""
     early = make_card(event("e1", "Bridge"), EVENT_MS - HOUR_MS)

@@ -9,7 +9,6 @@ from aggregator.http.handlers.event_views import EventItem
 from aggregator.http.pages.cards import (
     BIN_MS,
     MAX_BINS,
-    MAX_NAMED_SOURCES,
     WIDTH,
     SpreadChart,
     bars,
@@ -100,16 +99,9 @@ def test_a_bar_has_its_count_the_total_and_its_sources() -> None:
     """Each source once; bars without stored articles name none."""
     first, second = chart(3, 0, 5, sources=("Quay", "Pier", "Quay", "")).bins
 
-    assert (first.items, first.total, first.sources, first.more_sources) == (3, 3, ("Quay", "Pier"), 0)
+    assert (first.items, first.total, first.sources) == (3, 3, ("Quay", "Pier"))
     assert (second.items, second.total, second.sources) == (5, 8, ())
     assert second.from_ms == START_MS + 20 * MINUTE_MS
-
-
-def test_many_sources_are_counted() -> None:
-    """The first ones are named."""
-    (bin_,) = chart(20, sources=tuple(f"s{n}" for n in range(20))).bins
-
-    assert (len(bin_.sources), bin_.more_sources) == (MAX_NAMED_SOURCES, 20 - MAX_NAMED_SOURCES)
 
 
 def test_a_single_bar_is_narrow() -> None:

@@ -157,13 +157,12 @@ class EventUnitOfWork:
         """Put one article (``number``: of its first version) into an event, or into none."""
         key = number_key(number)
         self._extra_writes.append(Put(key, into.id.encode()) if into else Delete(key))
-        in_window = into.id if into and into.status != "closed" else ""
-        placed = {**self.overrides.placed, id_: (number, in_window)}
+        placed = {**self.overrides.placed, id_: (number, into.id if into and into.status != "closed" else "")}
         self.overrides = msgspec.structs.replace(self.overrides, placed=placed)
 
     async def close_arranged(self, open_ids: Collection[str], now_ms: int) -> None:
         """Close what editors opened but the detector did not, for it has none of its articles any more."""
-        for id_ in sorted({event_id for _, event_id in self.overrides.placed.values()}.difference(open_ids)):
+        for id_ in sorted({to for _, to in self.overrides.placed.values()}.difference(open_ids)):
             event = await self.get(id_)
             if event is not None and event.status != "closed":
                 self.put(replace(event, status="closed"), "closed", now_ms)
@@ -234,8 +233,7 @@ class EditorActions:
 
     async def apply(self, action: EditorAction) -> Event:
         """Carry out one action; returns the event then. Raises NotFound, Conflict, StoreUnavailable."""
-        headline = await self._headline_of(action.item) if action.action == "choose_headline" else ""
-        unit, event = await self._commit(lambda unit: self._plan(unit, action, headline), action.at_ms)
+        unit, event = await self._commit(lambda unit: self._plan(unit, action), action.at_ms)
         return unit.events.get(event.id, event)
 
     async def remove_article(self, first_version: int, article_id: str, now_ms: int) -> None:
@@ -243,7 +241,8 @@ class EditorActions:
 
         async def plan(unit: EventUnitOfWork) -> None:
             await unit.remove_article(first_version, article_id, now_ms)
-            unit.place(article_id, first_version, None)
+            if unit.has_changes:
+                unit.place(article_id, first_version, None)
 
         await self._commit(plan, now_ms)
 
@@ -261,15 +260,7 @@ class EditorActions:
                     break
             return unit, result
 
-    async def _headline_of(self, item: str | None) -> str:
-        if item is None:
-            return ""
-        stored = (await self._get_articles([item])).get(item)
-        if stored is None or not stored.record.title:
-            raise NotFound(f"item: the article {item[:200]!r} is not stored, or has no headline.")
-        return stored.record.title
-
-    async def _plan(self, unit: EventUnitOfWork, action: EditorAction, headline: str) -> Event:
+    async def _plan(self, unit: EventUnitOfWork, action: EditorAction) -> Event:
         if action.action == "merge":
             return await _plan_merge(unit, action)
         event = await _require_survivor(unit, action.event, "id")
@@ -279,9 +270,11 @@ class EditorActions:
             raise Conflict(f"of: event {event.id} has no action {action.of}, or it was changed again since.")
         if undone.action in ("merge", "remove_item", "move_items"):
             return await self._move(unit, action, *await _ends_of_move(unit, action, event, undone))
-        if action.action == "choose_headline" and action.item is not None and action.item not in event.items:
-            raise NotFound(f"item: there is no article {action.item[:200]!r} in event {event.id}.")
-        changed = apply_action(event, action, headline)
+        item = action.item if action.action == "choose_headline" else None
+        stored = (await self._get_articles([item])).get(item) if item in event.items and item else None
+        if item is not None and (stored is None or not stored.record.title):
+            raise NotFound(f"item: there is no article {item[:200]!r} in event {event.id} with a headline.")
+        changed = apply_action(event, action, stored.record.title if stored else "")
         if changed is not event:
             unit.put(changed, "action", action.at_ms)
             if (changed.muted, changed.false_alarm) != (event.muted, event.false_alarm):
@@ -310,8 +303,8 @@ class EditorActions:
                 unit.overrides = unit.overrides.with_merge(source.id, into.id, action.at_ms)
             unit.put(record_action(source, action), "action", action.at_ms)
         if into is not None:
-            facts = {i: Item(1.0, record.publication_ms, record.source) for i, record in records.items()}
-            into = add_items(into, {i: held.get(i, item) for i, item in facts.items()})
+            facts = {i: held.get(i) or Item(1.0, r.publication_ms, r.source) for i, r in records.items()}
+            into = add_items(into, facts)
             if records and not into.title:
                 first, languages = next(iter(records.values())), {r.lang for r in records.values()} - {""}
                 into = replace(into, title=first.title, headline_id=first.id, languages=tuple(languages))
@@ -353,7 +346,7 @@ async def _plan_merge(unit: EventUnitOfWork, action: EditorAction) -> Event:
         raise Conflict(f"into: event {absorbed.id} cannot be merged into itself.")
     if absorbed.status != "closed" and into.status == "closed":
         raise Conflict(
-            f"into: event {into.id} is closed and {absorbed.id} is not; merge it the other way round."
+            f"into: event {into.id} is closed, {absorbed.id} is not; merge it the other way round."
         )
     action = replace(action, into=into.id, id=action_id(action, into, absorbed))
     for event in merge_events(into, absorbed, action):

@@ -27,8 +27,7 @@ class EditorAction:
     scope  of a mute: this story while it continues, or every similar story indefinitely ("routine")
     item   id of the removed article, or of the one whose headline was chosen (None: automatic again)
     text   of a note, while the action is carried out; note: id of the note that was deleted
-    items  ids of the articles that it moved; ``into``: to this event
-    id     unique within the event; of: id of the action that was undone
+    items  ids of the moved articles; id: unique within the event; of: id of the undone action
     before the fields of the event that it changed, as they were
     """
 
@@ -47,12 +46,6 @@ class EditorAction:
     of: int | None = None
     id: int = field(default=0, compare=False)
     before: dict[str, str | bool | None] = field(default_factory=dict, compare=False)
-
-    @property
-    def touched(self) -> set[str]:
-        """The fields of an event, articles and events that it changed."""
-        moved = {self.event} if self.action == "merge" else {*self.items, *filter(None, [self.item])}
-        return moved | self.before.keys()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import xxhash
 
 from aggregator.errors import Conflict, NotFound
 from aggregator.events.detection.lifecycle import MAX_EVENT_ITEMS
-from aggregator.events.detection.model import DetectedEvent, EventStatus
+from aggregator.events.detection.model import DetectedEvent
 from aggregator.events.detection.numbers import Item, items_of, with_items
 from aggregator.events.event import ChosenHeadline, EditorAction, Event, Note
 
@@ -22,9 +22,7 @@ MAX_NOTES = 100
 MAX_NOTES_BYTES = 32_000  # of the texts of all notes of an event, in UTF-8
 MAX_ACTIONS = 300
 # Fields of an event that an action sets and its undoing restores.
-UNDONE_FIELDS = (
-    "acknowledged_by", "muted", "false_alarm", "story_id", "translation_of", "assignee", "work_status",
-)  # fmt: skip
+UNDONE = "acknowledged_by", "muted", "false_alarm", "story_id", "translation_of", "assignee", "work_status"
 
 
 def apply_action(event: Event, action: EditorAction, headline: str = "") -> Event:
@@ -55,7 +53,7 @@ def apply_action(event: Event, action: EditorAction, headline: str = "") -> Even
             raise ValueError(f"{action.action} may change more than one event.")
     if changed == event:
         return event
-    before = {n: value for n in UNDONE_FIELDS if (value := getattr(event, n)) != getattr(changed, n)}
+    before = {n: value for n in UNDONE if (value := getattr(event, n)) != getattr(changed, n)}
     return record_action(changed, replace(action, text=None, before=before))
 
 
@@ -75,11 +73,13 @@ def undoable_actions(event: Event) -> dict[int, EditorAction]:
     for action in reversed(event.actions):
         if action.action == "merge" and action.id in undone:
             continue
+        merged = {action.event} if action.action == "merge" else set()
+        touched = {*action.before, *action.items, action.item or "", *merged} - {""}
         is_own = event.id in (action.event, action.into) and event.merged_into is None
         can_return = action.before or action.action in ("merge", "remove_item", "move_items")
-        if is_own and can_return and later.isdisjoint({*action.touched, action.event}):
+        if is_own and can_return and later.isdisjoint({*touched, action.event}):
             found[action.id] = action
-        later |= action.touched
+        later |= touched
     return found
 
 
@@ -98,10 +98,8 @@ def _assign(event: Event, action: EditorAction) -> Event:
 
 def _choose_headline(event: Event, item: str | None, headline: str) -> Event:
     """The event under the headline of one of its articles; ``item`` None: under the automatic one."""
-    chosen = event.chosen_headline
-    automatic = (
-        (chosen.automatic_item, chosen.automatic_title) if chosen else (event.headline_id, event.title)
-    )
+    chosen = event.chosen_headline or ChosenHeadline("", "", event.headline_id, event.title)
+    automatic = chosen.automatic_item, chosen.automatic_title
     if item is None:
         return replace(event, headline_id=automatic[0], title=automatic[1], chosen_headline=None)
     return replace(
@@ -121,11 +119,10 @@ def merge_events(into: Event, absorbed: Event, action: EditorAction) -> tuple[Ev
 def separate(survivor: Event, absorbed: Event) -> tuple[Event, Event]:
     """Undo a merge but for the articles: the absorbed event, now without any, is open if the survivor is."""
     kept = tuple(id_ for id_ in survivor.absorbed if id_ not in (absorbed.id, *absorbed.absorbed))
-    status: EventStatus = "closed" if survivor.status == "closed" else "breaking"
     reopened = with_items(absorbed, {}, absorbed.times[len(absorbed.items) :])
     return (
         replace(survivor, absorbed=kept, sightings=max(0, survivor.sightings - absorbed.sightings)),
-        replace(reopened, status=status, merged_into=None, added={}),
+        replace(reopened, status=survivor.status, merged_into=None, added={}),
     )
 
 
@@ -151,18 +148,18 @@ def merge_newsroom_state(into: Event, absorbed: Event) -> Event:
 def merge_into(into: Event, absorbed: Event) -> Event:
     """Return ``into`` with the items and counts of ``absorbed``. A common item counts once."""
     own = items_of(into)
-    items = list((own | {id_: i for id_, i in items_of(absorbed).items() if id_ not in own}).items())
-    further = [item.at_ms for _, item in items[MAX_EVENT_ITEMS:]]
+    both = own | {id_: i for id_, i in items_of(absorbed).items() if id_ not in own}
+    further = [item.at_ms for item in list(both.values())[MAX_EVENT_ITEMS:]]
     further += (*into.times[len(into.items) :], *absorbed.times[len(absorbed.items) :])
     return replace(
-        with_items(into, dict(items[:MAX_EVENT_ITEMS]), further),
+        with_items(into, dict(list(both.items())[:MAX_EVENT_ITEMS]), further),
         expected=max(into.expected, absorbed.expected),
         sightings=into.sightings + absorbed.sightings,
         languages=_union(into.languages, absorbed.languages),
         absorbed=_union(into.absorbed, (absorbed.id, *absorbed.absorbed)),
         first=min(filter(None, (into.first, absorbed.first)), default=None),
         developments=tuple(sorted({*into.developments, *absorbed.developments})),
-        removed=tuple(i for i in _union(into.removed, absorbed.removed) if i not in dict(items)),
+        removed=tuple(i for i in _union(into.removed, absorbed.removed) if i not in both),
         added=absorbed.added | into.added,
     )
 
@@ -227,14 +224,10 @@ def add_note(notes: tuple[Note, ...], action: EditorAction, revision: int) -> tu
     text = action.text or ""
     if notes and (notes[-1].actor, notes[-1].text) == (action.actor, text):
         return notes
-    if len(notes) >= MAX_NOTES:
-        raise Conflict(f"text: the event has {MAX_NOTES} notes, which is the limit; delete one first.")
     used = _text_bytes(notes)
-    if used + len(text.encode()) > MAX_NOTES_BYTES:
-        raise Conflict(
-            f"text: the notes of the event have {used} of at most {MAX_NOTES_BYTES} bytes; "
-            "shorten the note, or delete one first."
-        )
+    if len(notes) >= MAX_NOTES or used + len(text.encode()) > MAX_NOTES_BYTES:
+        limits = f"{len(notes)} of at most {MAX_NOTES} notes, {used} of at most {MAX_NOTES_BYTES} bytes"
+        raise Conflict(f"text: the event has {limits}; shorten the note, or delete one first.")
     id_ = max(revision, *(note.id for note in notes)) + 1 if notes else revision + 1
     return (*notes, Note(id_, action.actor, action.at_ms, text))
 

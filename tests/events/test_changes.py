@@ -704,6 +704,15 @@ async def test_a_new_event_whose_articles_return_leads_to_the_old_one(room: News
     assert len(await room.events.list_events(status="breaking")) == 2
 
 
+async def test_a_deleted_article_of_no_event_changes_nothing(room: Newsroom) -> None:
+    """Deletions of a whole source write nothing about events."""
+    await room.two_events()
+    before = await room.overrides()
+    await room.actions.remove_article(77, "of-no-event", at(30))
+
+    assert await room.overrides() == before
+
+
 async def test_what_editors_opened_is_closed_if_its_articles_are_too_old(room: Newsroom) -> None:
     """The detector has them no longer in its window, so no later article can close the event."""
     bridge, _ = await room.two_events()

@@ -128,7 +128,8 @@ class ClusterMerger:
 
     def merge_changed_steps(self, overrides: EditorOverrides, clock_ms: int) -> Iterator[None]:
         """Merge, then divide, what grew, oldest first, in steps, except what editors arranged."""
-        key_terms, self._arranged = KeyTermCache(self._term_weights), overrides.arranged
+        key_terms = KeyTermCache(self._term_weights)
+        self._arranged = {i for _, i in overrides.placed.values()} | {i for i, _ in overrides.merges.values()}
         for key in sorted(self._clusters.changed_keys):
             yield from self._merge_with_candidates(key, key_terms, clock_ms)
         for key in sorted(self._clusters.changed_keys):

@@ -140,11 +140,6 @@ class EditorOverrides(msgspec.Struct, frozen=True, array_like=True):
     merges: dict[str, tuple[str, int]] = {}
     placed: dict[str, tuple[int, str]] = {}
 
-    @property
-    def arranged(self) -> set[str]:
-        """The events that only editors merge and divide."""
-        return {event_id for _, event_id in self.placed.values()} | {into for into, _ in self.merges.values()}
-
     def with_merge(self, absorbed_id: str, into_id: str, at_ms: int) -> EditorOverrides:
         """With a merge of two events; ``into_id`` "": without it."""
         merges = {id_: merge for id_, merge in self.merges.items() if id_ != absorbed_id}

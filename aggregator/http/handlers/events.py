@@ -34,17 +34,13 @@ Unsigned = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 # Articles that a report includes in full; it lists the ids of all items.
 MAX_DETAIL_ARTICLES = 50
 MAX_DAY_EVENTS = 500
-# Field that an action requires, and fields that it allows.
-REQUIRED_FIELD = {
-    "merge": "into", "remove_item": "item", "note": "text", "delete_note": "note", "assign": "assignee",
-    "set_work_status": "work_status", "move_items": "items", "undo": "of",
+# Fields of an action; with "!" required.
+ACTION_FIELDS = {
+    "merge": "into!", "remove_item": "item! items", "mute": "scope", "note": "text!", "delete_note": "note!",
+    "assign": "assignee!", "set_work_status": "work_status! assignee", "choose_headline": "item",
+    "move_items": "items! into", "undo": "of!",
 }  # fmt: skip
-ALLOWED_FIELDS = {
-    **{name: (field,) for name, field in REQUIRED_FIELD.items()},
-    "mute": ("scope",), "choose_headline": ("item",), "remove_item": ("item", "items"),
-    "move_items": ("items", "into"), "set_work_status": ("work_status", "assignee"),
-}  # fmt: skip
-ACTION_FIELDS = tuple(dict.fromkeys(name for names in ALLOWED_FIELDS.values() for name in names))
+ALL_FIELDS = tuple(dict.fromkeys(" ".join(ACTION_FIELDS.values()).replace("!", "").split()))
 
 
 async def list_(service: Service, query: requests.EventsQuery) -> EventsOut:
@@ -135,12 +131,12 @@ async def post_action(request: web.Request, service: Service, id_: str, body: re
 
 def _to_action(body: requests.ActionIn, event_id: str, now_ms: int) -> EditorAction:
     """The validated action. Raises InvalidInput naming the fields."""
-    given = {name: getattr(body, name) for name in ACTION_FIELDS}
-    found = ErrorCollector()
+    given = {name: getattr(body, name) for name in ALL_FIELDS}
+    found, fields = ErrorCollector(), ACTION_FIELDS.get(body.action, "").split()
     for name, value in given.items():
-        if value is None and REQUIRED_FIELD.get(body.action) == name and not (name == "item" and body.items):
+        if value is None and f"{name}!" in fields and not (name == "item" and body.items):
             found.add(f"{name}: required by the action {body.action}.", name, "missing")
-        elif value is not None and name not in ALLOWED_FIELDS.get(body.action, ()):
+        elif value is not None and not {name, f"{name}!"} & {*fields}:
             found.add(f"{name}: not allowed with the action {body.action}.", name, "not_allowed")
         elif value is not None and name in ("into", "item"):
             found.run(validate_id, value, name)

@@ -108,11 +108,10 @@ def _item_page(items: Sequence[EventItem], query: ReportQuery) -> Page:
 async def _names(service: Service, event: Event) -> dict[str, str]:
     """By id the headlines of the other events and of the articles that the history names."""
     ids = {id_ for action in event.actions for id_ in (action.event, action.into) if id_} - {event.id}
-    items = {id_ for a in event.actions for id_ in (*a.items[:1], a.item) if id_}
-    events = await service.events.repository.get_many(sorted(ids))
+    items = {id_ for action in event.actions for id_ in (*action.items[:1], action.item) if id_}
     articles = await service.articles.index.articles.get_many(sorted(items))
-    titles = {id_: article.record.title for id_, article in articles.items()}
-    return titles | {id_: title_of(other) for id_, other in events.items()}
+    events = await service.events.repository.get_many(sorted(ids))
+    return {i: a.record.title for i, a in articles.items()} | {i: title_of(e) for i, e in events.items()}
 
 
 async def _developments(service: Service, event: Event) -> list[Development]:

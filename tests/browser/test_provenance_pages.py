@@ -83,7 +83,7 @@ async def test_the_pages_are_accessible_and_fit(
 async def test_who_had_it_first_is_found_without_scripts(browser: Browser, client: Client) -> None:
     """From the report to the first outlet, what a copy changed, and the outlets that copied."""
     async with opened(browser, client.make_url("/events/bridge"), java_script_enabled=False) as page:
-        await page.get_by_role("link", name="Who had it first, who copied whom").click()
+        await page.get_by_role("link", name="Who had it first").click()
         await expect(page.locator(".first-box .outlet-name")).to_have_text("Estmark Radio")
         outlets = await page.locator("#outlets ~ ol .step-outlet").all_inner_texts()
         assert outlets == ["Estmark Radio", "Coastline News copy", "Quay News copy", "الصحيفة own text"]

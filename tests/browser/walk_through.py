@@ -41,7 +41,7 @@ class Editor:
 
     async def see_who_had_it_first(self) -> None:
         """Outlets in order, and back."""
-        await self.page.get_by_role("link", name="Who had it first, who copied whom").click()
+        await self.page.get_by_role("link", name="Who had it first").click()
         await self.page.locator(".first-box").wait_for()
         await self.page.go_back()
         await self.page.locator(".article-rows .item").first.wait_for()

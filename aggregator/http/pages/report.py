@@ -16,13 +16,14 @@ from urllib.parse import urlencode
 from aiohttp import web
 from msgspec import Struct
 
+from aggregator.analysis.source import outlet_key
 from aggregator.app import Service
 from aggregator.contract.requests import SourcesPageQuery
 from aggregator.errors import NotFound
 from aggregator.events.detection.numbers import independent, times_of
 from aggregator.events.event import Event, title_of
 from aggregator.events.newsroom import undoable_actions
-from aggregator.events.selection import severity
+from aggregator.events.selection import EventFilter, severity
 from aggregator.events.storylines import Development
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, load_storyline
@@ -220,7 +221,7 @@ def outlet_page(items: Sequence[EventItem], number: int, size: int = PAGE_SIZE) 
     return replace(page, outlets=outlets)
 
 
-SOURCES_PER_PAGE = 100
+SOURCES_PER_PAGE = MAX_COUNTED_EVENTS = 100
 SHOWN_OUTLETS = 30  # of an event; the others are folded
 
 
@@ -260,8 +261,18 @@ async def sources(request: web.Request, query: SourcesPageQuery) -> web.StreamRe
 
 async def source(request: web.Request, name: str) -> web.Response:
     """Page: one outlet."""
-    directory = request.app[SERVICE].articles.sources
-    found, family = await directory.get(name)
+    service = request.app[SERVICE]
+    found, family = await service.articles.sources.get(name)
+    told = EventFilter(source=name)
+    events = await service.events.repository.list_events(limit=MAX_COUNTED_EVENTS, event_filter=told)
+    firsts = [event for event in events if event.first and outlet_key(event.first[2]) == outlet_key(name)]
     return html_response(
-        request, "source.html", page="sources", source=found, family=family, report=await directory.report()
+        request,
+        "source.html",
+        page="sources",
+        source=found,
+        family=family,
+        events=events,
+        firsts=firsts,
+        report=await service.articles.sources.report(),
     )

@@ -21,7 +21,7 @@ from tests.events.detection.window_items import window_item
 from tests.support.factories import EVENT_MS, event
 
 SPELLINGS = ["Pier Post", "PIER  POST", "Quay", "quay", "www.mole.example", "mole.example", "Buoy", ""]
-ACTS = ["join", "join", "join", "absorb", "divide", "delete", "publish", "remove", "merge", "develop"]
+ACTS = ["join", "join", "join", "absorb", "divide", "delete", "publish", "remove", "merge", "develop", "move"]
 step = st.tuples(st.sampled_from(ACTS), st.integers(0, 2), st.integers(0, 2), st.integers(0, 60))
 
 
@@ -56,10 +56,21 @@ class History:
             for each in self.found:
                 each.items.pop(article, None)
             self.stored = [newsroom.remove_items(each, [article]) for each in self.stored]
-        elif name == "publish":
-            self.stored[a] = newsroom.rejoin(found.to_event(), self.stored[a])
+        else:
+            self.edit(name, a, b, number)
+
+    def edit(self, name: str, a: int, b: int, number: int) -> None:
+        """Carry out what an editor does, or the next version of the detector."""
+        if name == "publish":
+            self.stored[a] = newsroom.rejoin(self.found[a].to_event(), self.stored[a])
         elif name == "remove":
-            self.stored[a] = newsroom.remove_items(self.stored[a], [article])
+            self.stored[a] = newsroom.remove_items(self.stored[a], [f"a{number}"])
+        elif name == "move" and a != b:  # as a split, and as its undoing
+            moved = {i: item for i, item in items_of(self.stored[a]).items() if int(i[1:]) % 3 == number % 3}
+            self.stored[a] = newsroom.remove_items(self.stored[a], list(moved))
+            self.stored[b] = newsroom.add_items(self.stored[b], moved)
+            if self.stored[b].id in self.stored[a].absorbed:
+                self.stored[a], self.stored[b] = newsroom.separate(self.stored[a], self.stored[b])
         elif name == "merge" and a != b:
             merge = EditorAction("merge", "Ada", EVENT_MS, f"e{b}", into=f"e{a}")
             self.stored[a], self.stored[b] = newsroom.merge_events(self.stored[a], self.stored[b], merge)

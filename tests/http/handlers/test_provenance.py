@@ -126,13 +126,16 @@ async def test_sources(client: Client, service: Service, stored: None) -> None:
     one = await (await client.get("/v1/sources/B%20%3Ci%3E")).json()
     page = await (await client.get("/sources?q=b&sort=lag")).text()
     other = await (await client.get("/sources/C%2FD")).text()
+    await commit_event(service.events.repository, "fired", AGROUND, EVENT_MS)
+    first, second = [await (await client.get(f"/sources/{name}")).text() for name in ("A", "B%20%3Ci%3E")]
 
     assert listed["total"] == 3 and [s["name"] for s in listed["sources"]] == ["B <i>"]
     assert listed["sources"][0]["copy_share"] == 1 and listed["articles"] == 3
     assert one["copied_from"] == [{"name": "A", "texts": 1}] and one["copied_by"] == []
     assert (one["median_lag_minutes"], one["family"], one["shared_by_family"]) == (15, [], None)
     assert "B &lt;i&gt;" in page and "15\u00a0min" in page and "C/D" not in page
-    assert "No copies of other outlets." in other
+    assert "No copies of other outlets." in other and "First of an event" not in other
+    assert "1 of its last 1 event" in first and "0 of its last 1 event" in second
 
 
 async def test_problems_of_a_source(client: Client, service: Service) -> None:

@@ -163,8 +163,7 @@ class EventUnitOfWork:
     async def close_arranged(self, open_ids: Collection[str], now_ms: int) -> None:
         """Close what editors opened but the detector did not, for it has none of its articles any more."""
         for id_ in sorted({to for _, to in self.overrides.placed.values()}.difference(open_ids)):
-            event = await self.get(id_)
-            if event is not None and event.status != "closed":
+            if (event := await self.get(id_)) and event.status != "closed":
                 self.put(replace(event, status="closed"), "closed", now_ms)
 
     def drop_expired(self, now_ms: int) -> None:

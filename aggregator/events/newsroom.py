@@ -172,8 +172,8 @@ def remove_items(event: Event, items: Collection[str]) -> Event:
     for item in gone:
         if event.chosen_headline is not None:
             event = _without_chosen_article(event, event.chosen_headline, item)
-    lost_headline = event.headline_id in gone or not event.headline_id
     kept = {id_: facts for id_, facts in items_of(event).items() if id_ not in gone}
+    lost_headline = bool(kept) and (event.headline_id in gone or not event.headline_id)
     return replace(
         with_items(event, kept, event.times[len(event.items) :]),
         title=", ".join(event.terms) if lost_headline else event.title,

@@ -654,6 +654,7 @@ async def test_a_merge_is_undone(room: Newsroom, with_detector: bool) -> None:
     assert set(bridge.items) < set(one.items) and two.absorbed == () and not set(one.items) & set(two.items)
     assert all(e.size == len(e.items) == sum(count for _, count in e.timeline) for e in (one, two))
     assert await room.linked() == {i: e.id for e in (one, two) for i in e.items}
+    assert all(e.headline_id in e.items and e.title for e in (one, two))
     assert [kind for kind, _ in await published(room.events)].count("fired") == 2
     again = await room.act(bridge.id, "merge", minute=46, into=ferry.id)
     await room.tick(47)

@@ -125,6 +125,8 @@ class ClusterMerger:
                 event.absorbed = [id_ for id_ in event.absorbed if id_ != event_id]
             self._open_events.fire(cluster, clock_ms, 0.0, 0)
             events[event_id].reason = ""
+        if overrides.placed:
+            self._open_events.refresh_headlines()
 
     def merge_changed_steps(self, overrides: EditorOverrides, clock_ms: int) -> Iterator[None]:
         """Merge, then divide, what grew, oldest first, in steps, except what editors arranged."""

@@ -142,8 +142,7 @@ class EditorOverrides(msgspec.Struct, frozen=True, array_like=True):
 
     def with_merge(self, absorbed_id: str, into_id: str, at_ms: int) -> EditorOverrides:
         """With a merge of two events; ``into_id`` "": without it."""
-        merges = {id_: merge for id_, merge in self.merges.items() if id_ != absorbed_id}
-        merges |= {absorbed_id: (into_id, at_ms)} if into_id else {}
+        merges = {i: m for i, m in {**self.merges, absorbed_id: (into_id, at_ms)}.items() if m[0]}
         placed = {id_: to for id_, to in self.placed.items() if to[1] != absorbed_id}
         return msgspec.structs.replace(self, merges=merges, placed=placed)
 

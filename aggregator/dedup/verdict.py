@@ -214,15 +214,12 @@ def rank(
 
     None of group ``exclude_group``, the article's own.
     """
-    order = sorted(candidates, key=lambda c: (-round(c.evidence.similarity, 3), -c.record.number))
-    best = {c.canonical[1]: c for c in reversed(order) if c.canonical[1] != exclude_group}
-    return tuple(
-        [
-            RelatedItem.of(c.record, c.evidence.distance, c.evidence.similarity)
-            for c in order
-            if best.get(c.canonical[1]) is c
-        ][:limit]
-    )
+    groups = dict[int | None, Candidate]()
+    for c in sorted(candidates, key=lambda c: (-round(c.evidence.similarity, 3), -c.record.number)):
+        groups.setdefault(c.canonical[1], c)
+    groups.pop(exclude_group, None)
+    shown = list(groups.values())[:limit]
+    return tuple([RelatedItem.of(c.record, c.evidence.distance, c.evidence.similarity) for c in shown])
 
 
 def compare_pair(a: Comparable, b: Comparable, evidence: Evidence, policy: Policy) -> tuple[bool, Reason]:

@@ -196,17 +196,15 @@ class RelatedArticles:
 
         If they find nothing either, one article of which it is more likely than not.
         """
-        minimum = self._min_score if options.min_score is None else options.min_score
-        weaker = replace(options, min_score=min(minimum, EVEN_ODDS)) if options.min_score is None else options
+        if options.min_score is not None:
+            return await self._find(articles[0], options, read)
         weak: Found | None = None
         for subject in articles[:MAX_LOOKUPS]:
-            if (found := await self._find(subject, weaker, read)) is None:
+            if (found := await self._find(subject, replace(options, min_score=EVEN_ODDS), read)) is None:
                 continue
-            if likely := [each for each in found.ranked if each[1].probability >= minimum]:
+            if likely := [each for each in found.ranked if each[1].probability >= self._min_score]:
                 return replace(found, ranked=likely)
-            best = sorted(found.ranked, key=lambda each: each[1].probability)[-1:]
-            if best and (weak is None or best[0][1].probability > weak.ranked[0][1].probability):
-                weak = replace(found, ranked=best)
+            weak = weak or replace(found, ranked=found.ranked[:1])
         return weak
 
     async def _answer(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import mul
 
 from aggregator.domain import Analysis, ArticleRecord
@@ -94,18 +94,9 @@ def best_of_groups(scored: Iterable[ScoredArticle], minimum: float) -> list[Scor
 
     Of a group it is the original if that was found; the probability is that of the likeliest copy.
     """
-    likeliest, originals = dict[int, ScoredArticle](), dict[int, ArticleRecord]()
-    for each in sorted(scored, key=_order):
-        likeliest[each.group] = each
+    best = dict[int, ScoredArticle]()
+    for each in sorted(scored, key=lambda s: (s.probability, s.record.number), reverse=True):
+        kept = best.setdefault(each.group, each)
         if each.record.first_version == each.group:
-            originals[each.group] = each.record
-    best = [
-        ScoredArticle(originals.get(group, each.record), group, each.evidence, each.probability)
-        for group, each in likeliest.items()
-        if each.probability >= minimum
-    ]
-    return sorted(best, key=_order, reverse=True)
-
-
-def _order(scored: ScoredArticle) -> tuple[float, int]:
-    return scored.probability, scored.record.number
+            best[each.group] = replace(kept, record=each.record)
+    return [each for each in best.values() if each.probability >= minimum]

@@ -153,9 +153,8 @@ async def desk_list(
 ) -> web.Response:
     """Page: desks and a form for a new desk."""
     desks, targets = await service.events.desks.values(), await service.events.subscriptions.values()
-    events = [
-        e for e in await service.events.repository.list_events(limit=MAX_PREVIEW) if e.status != "closed"
-    ]
+    list_events = service.events.repository.list_events  # by growth: the open ones
+    events = await list_events(limit=MAX_PREVIEW, order="growth", now_ms=service.clock()) if desks else []
     view = await load_deliveries(service, targets if may_edit(request) else [])
     return html_response(
         request,

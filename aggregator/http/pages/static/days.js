@@ -20,6 +20,7 @@ export function start() {
     const url = new URL(link.href);
     if (zone !== "UTC" && !url.searchParams.has("time_zone")) url.searchParams.set("time_zone", zone);
     if ("since" in link.dataset && since) url.searchParams.set("since", new Date(since).toISOString());
+    link.hidden = "since" in link.dataset ? !since : link.hidden && zone === "UTC";
     link.href = url;
   }
 }

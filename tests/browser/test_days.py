@@ -1,0 +1,59 @@
+"""Days and "since you left" in the browser: its time zone, and what it remembers of the last visit."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from aggregator.app import open_service
+from aggregator.settings import Settings
+from aggregator.time_units import HOUR_MS
+from tests.browser.pages import opened
+from tests.support.factories import commit_event, event
+from tests.support.fake_service import serving
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def test_an_editor_sees_what_happened_since_the_last_visit(browser: Browser) -> None:
+    """After a pause of half an hour; a page that is open, or a second visit at once, changes nothing."""
+    async with open_service(Settings(store_url="memory")) as service, serving(service) as client:
+        at_ms = service.clock() - HOUR_MS
+        found = event("quake", "Quake off the coast", ["a"], detected_at_ms=at_ms, last_seen_ms=at_ms)
+        await commit_event(service.events.repository, "fired", found, at_ms)
+        async with opened(browser, client.make_url("/"), timezone_id="Asia/Tokyo") as page:
+            link = page.get_by_role("link", name="What happened since you left")
+            await expect(link).to_be_hidden()
+            await page.evaluate(
+                """localStorage.setItem("aggregator.visit", JSON.stringify(
+                    {last: Date.now() - 2 * 3_600_000, since: null}))"""
+            )
+            for _ in range(2):
+                await page.reload()
+                await expect(link).to_be_visible()
+            await link.click()
+            await page.wait_for_url("**/days?time_zone=Asia%2FTokyo&since=*")
+            await expect(page.locator("h1")).to_have_text("Since you left")
+            await expect(page.locator("#list-new")).to_have_text("New 1")
+            await page.get_by_role("link", name="Today").click()
+            await page.wait_for_url("**/days/*?time_zone=Asia%2FTokyo")
+            await expect(page.locator("main")).to_contain_text("(Asia/Tokyo)")
+            await page.get_by_role("link", name="Quake off the coast").click()
+            await page.wait_for_url("**/events/quake")
+
+
+async def test_the_day_is_that_of_the_reader(browser: Browser) -> None:
+    """Without a time zone it is a day in UTC, which offers that of the browser; dates need no script."""
+    async with open_service(Settings(store_url="memory")) as service, serving(service) as client:
+        path = client.make_url("/days/2026-11-20")
+        async with opened(browser, path, timezone_id="America/Lima") as page:
+            await expect(page.locator("main")).to_contain_text("(UTC)")
+            await page.get_by_role("link", name="The day in your time zone").click()
+            await page.wait_for_url("**/days/2026-11-20?time_zone=America%2FLima")
+            await page.get_by_role("link", name="19 Nov").click()
+            await page.wait_for_url("**/days/2026-11-19?time_zone=America%2FLima")
+        async with opened(browser, path, java_script_enabled=False) as page:
+            await page.locator("#day").fill("2026-10-05")
+            await page.get_by_role("button", name="Show").click()
+            await page.wait_for_url("**/days/2026-10-05")
+            await expect(page.locator("main")).to_contain_text("No event had articles on this day.")

@@ -209,6 +209,7 @@ class FakeService:
             url=article.url,
             source=article.source,
             published_at_ms=article.published_at_ms,
+            text_words=len(article.text.split()),
             sketch=NO_SKETCH,
         )
 

@@ -83,7 +83,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         undoable=undoable_actions(event),
         item_page=_item_page(sure, query),
         stored_count=len(loaded.items),
-        copy_count=len(sure) - len(fold_copies(sure)),
+        copy_count=len(sure) - len({item.copy_of or item.id for item in sure}),
         doubtful=[Entry(item) for item in loaded.items if item.doubtful],
         independent=independent(event.sources, families),
         late=history.late if history else "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from aggregator.app import Service, open_service
+from aggregator.events.detection.numbers import Item, with_items
 from aggregator.provenance.statistics import Family, Partner, SourcesReport
 from aggregator.settings import Settings
 from tests.support.factories import EVENT_MS, commit_event, edited, event, story
@@ -107,6 +109,35 @@ async def test_provenance_of_an_event(client: Client, service: Service, stored: 
     assert (body["families"], body["independent"]) == ([], 2)
     assert "Texts or headlines that several outlets published" in page and "+15\u00a0min" in page
     assert 'href="/events/e1"' in page
+
+
+async def test_every_surface_shows_the_same_numbers(client: Client, service: Service) -> None:
+    """Five articles of three outlets, in any spelling: list, report, provenance, files, feeds and calls."""
+    outlets = ["Pier Post", "PIER  POST", "www.quay.example", "quay.example", "Mole"]
+    for n, source in enumerate(outlets):
+        await post(client, f"n{n}", story(40 + n), source, 10 + n)
+    items = {f"n{n}": Item(0.5, PUBLISHED_MS + n * 60_000, source) for n, source in enumerate(outlets)}
+    told = with_items(event("e1", "Ferry aground", first=(PUBLISHED_MS, "n0", "Pier Post")), items, ())
+    await commit_event(service.events.repository, "fired", told, EVENT_MS)
+
+    async def text(path: str) -> str:
+        return await (await client.get(path)).text()
+
+    listed = json.loads(await text("/v1/events"))["events"][0]
+    one, first = [json.loads(await text(f"/v1/events/e1{end}")) for end in ("", "/provenance")]
+    rows = [row.split(",") for row in (await text("/v1/events/e1/items.csv")).splitlines()[1:]]
+    report, provenance = await text("/events/e1"), await text("/events/e1/provenance")
+
+    shown = [(e["size"], len(e["sources"]), e["first_seen"], e["last_seen"]) for e in (listed, one)]
+    assert shown == [(5, 3, "2026-11-20T08:10:00Z", "2026-11-20T08:14:00Z")] * 2
+    assert (len(rows), len({row[3].casefold() for row in rows} - {'"pier  post"'})) == (5, 3)
+    assert (first["articles"], len(first["outlets"]), first["independent"]) == (5, 3, 3)
+    assert (rows[0][0], first["outlets"][0]["at"][:19]) == ('"2026-11-20T08:10:00Z"', "2026-11-20T08:10:00")
+    assert (
+        "<dt>Sources</dt><dd>3<" in report and ">5<span" in report and "<dt>Outlets</dt><dd>3<" in provenance
+    )
+    assert "5 items from 3 outlets" in await text("/v1/events.atom")
+    assert (told.size, len(told.sources), told.peak) == (5, 3, 5)
 
 
 async def test_sources_before_the_first_count(client: Client) -> None:

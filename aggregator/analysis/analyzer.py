@@ -29,7 +29,7 @@ from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, simplifier, 
 from aggregator.analysis.text.normalization import core_headline, nfkc
 from aggregator.analysis.text.problems import text_problems
 from aggregator.analysis.text.spelling import normalize_spelling
-from aggregator.analysis.vocabulary import InternIds, Vocabulary
+from aggregator.analysis.vocabulary import Vocabulary
 from aggregator.domain import (
     MAX_TEXT_WORDS,
     NO_PROBLEM,
@@ -125,10 +125,15 @@ class Analyzer:
         unit_ids = vocabulary.words.ids_of(in_title.units + in_text.units)
         title_terms = vocabulary.term_ids(in_title, unit_ids[: len(in_title.units)])
         text_terms = vocabulary.term_ids(in_text, unit_ids[len(in_title.units) :])
-        fingerprint, terms, minor_terms, mask = _fingerprint_and_terms(
-            in_title, in_text, unit_ids, vocabulary, title_terms, text_terms,
-            tokenizer.tokenize(addresses(f"{headline}\n{text}"), lang),
-        )  # fmt: skip
+        ids = np.concatenate([title_terms, text_terms])
+        ids = ids if len(ids) else vocabulary.terms.ids_of(in_title.words + in_text.words)
+        without = tokenizer.tokenize(addresses(f"{headline}\n{text}"), lang)
+        distinct, counts, weights = vocabulary.count_terms(ids, vocabulary.terms.ids_of(without))
+        fingerprint = fingerprint_from_sums(vocabulary.project(distinct, counts, weights))
+        heaviest = vocabulary.top_terms(distinct, weights, MAX_TERMS + MINOR_TERMS)
+        terms, minor_terms = _top_terms(heaviest, vocabulary.terms_of_ids(ids[:LEAD_TERMS]))
+        first_ids = vocabulary.term_ids(in_text, unit_ids[len(in_title.units) :], OPENING_UNITS)
+        first = set(vocabulary.terms_of_ids(first_ids))
         if not isinstance(model, FeatureModel | HashedModel):
             extracted_bits = model.fingerprint(f"{title}\n{text}", lang)
             fingerprint = fingerprint if extracted_bits is None else extracted_bits
@@ -147,12 +152,11 @@ class Analyzer:
             )
             in_headline[: len(units) - len(in_text.units)] = False
         with_title = len(units) > len(in_text.units)
-        marks = [*filter(is_marked, of_title), *letter_marks(headline)] if with_title else []
+        marks = [*filter(is_marked, of_title), *letter_marks(headline)] * with_title
         marks += [*filter(is_marked, of_text), *letter_marks(text)]
         own_headline = (
             float(vocabulary.are_among(title_terms, text_terms).mean()) if len(title_terms) else 1.0
         )
-        numbers = list(dict.fromkeys(of_title + of_text))[:MAX_FIGURES]
         letters = nfkc(f"{headline if with_title else ''} {text[:_KEY_SAMPLE_CHARS]}").casefold()
         analysis = Analysis(
             lang=lang,
@@ -162,12 +166,12 @@ class Analyzer:
             short=len(words) < SHORT_BELOW_WORDS,
             sketch=shingles.sketch_of_word_hashes(word_hashes, shingle_width(lang), in_headline),
             terms=terms,
-            figures=tuple(map(xxhash.xxh32_intdigest, numbers)),  # of the UTF-8 bytes
+            figures=tuple(map(xxhash.xxh32_intdigest, list(dict.fromkeys(of_title + of_text))[:MAX_FIGURES])),
             problems=text_problems(text, lang, article.lang) | (Problem.markup if has_markup else NO_PROBLEM),
             title=title,
             text=text,
             minor_terms=minor_terms,
-            opening_mask=mask,
+            opening_mask=sum(1 << i for i, (term, _) in enumerate(terms) if term in first),
             text_key=xxhash.xxh32_intdigest(_NO_LETTERS.sub("", letters).encode("utf-8", "surrogatepass")),
             text_words=min(len(in_text.units), MAX_TEXT_WORDS),
             own_headline=round(own_headline * TERM_WEIGHT_STEPS) / TERM_WEIGHT_STEPS,
@@ -253,33 +257,6 @@ def _check_length(text: str) -> None:
             "split the article.",
             field="text",
         )
-
-
-def _fingerprint_and_terms(
-    title: tokenizer.SplitText,
-    text: tokenizer.SplitText,
-    unit_ids: InternIds,
-    vocabulary: Vocabulary,
-    title_terms: InternIds,
-    text_terms: InternIds,
-    without: Sequence[str],
-) -> tuple[int, tuple[tuple[str, float], ...], bytes, int]:
-    """Return fingerprint, top terms, encoded rest of the term profile and opening mask.
-
-    ``unit_ids``: the ids of the units of headline and text, in order; ``without``: terms of addresses, which
-    count only if there are no others.
-    """
-    text_ids = unit_ids[len(title.units) :]
-    ids = np.concatenate([title_terms, text_terms])
-    opening = set(vocabulary.terms_of_ids(vocabulary.term_ids(text, text_ids, OPENING_UNITS)))
-    if not len(ids):
-        ids = vocabulary.terms.ids_of(title.words + text.words)
-    distinct, counts, weights = vocabulary.count_terms(ids, vocabulary.terms.ids_of(without))
-    fingerprint = fingerprint_from_sums(vocabulary.project(distinct, counts, weights))
-    heaviest = vocabulary.top_terms(distinct, weights, MAX_TERMS + MINOR_TERMS)
-    terms, minor_terms = _top_terms(heaviest, vocabulary.terms_of_ids(ids[:LEAD_TERMS]))
-    mask = sum(1 << i for i, (term, _) in enumerate(terms) if term in opening)
-    return fingerprint, terms, minor_terms, mask
 
 
 def _top_terms(

@@ -40,8 +40,6 @@ def addresses(text: str) -> str:
     >>> addresses("Read amazon.com, www.a.example/b.png or t.me/tide, says @tide #storm")
     '.com www.a.example/b.png t.me/tide @tide'
     """
-    if "@" not in text and "://" not in text and not _ADDRESS_HINT.search(text):
-        return ""
     lines = [line for line in text.splitlines() if "@" in line or "://" in line or _ADDRESS_HINT.search(line)]
     return " ".join(_ADDRESS.findall("\n".join(lines)))
 

@@ -99,11 +99,12 @@ async def bound_keys(target: Target) -> None:
             target.request("POST", "/v1/articles", "admin", json={**claimed, "source": "Radio",
             "text": story(number + 500)}),
         )  # fmt: skip
-        _, _, stored = await target.request("GET", f"/v1/articles/claimed-{number}", "admin")
-        is_right = (
-            other in (200, 201) and json.loads(stored)["source"] == "Radio" and bound in (200, 201, 403)
-        )
-        check("source-bound keys", is_right, f"claimed at the same moment: {bound}, {other}, {stored[:80]!r}")
+        _, _, first = await target.request("GET", f"/v1/articles/claimed-{number}", "admin")
+        second_source = ({BOUND_SOURCE, "Radio"} - {json.loads(first)["source"]}).pop()
+        path = f"/v1/articles/{second_source}:claimed-{number}"
+        _, _, second = await target.request("GET", path.replace(" ", "%20"), "admin")
+        is_right = {bound, other} <= {200, 201} and json.loads(second).get("source") == second_source
+        check("source-bound keys", is_right, f"claimed at the same moment: {bound}, {other}, {second[:80]!r}")
 
 
 async def undo(target: Target) -> None:

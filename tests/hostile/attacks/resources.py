@@ -271,7 +271,9 @@ async def session_growth(target: Target, number: int = 2000) -> None:
             headers={"Cookie": f"aggregator_session=made-up-{i + j}"}) for j in range(20)
         ))  # fmt: skip
     growth = size() - before
-    target.findings.check("stored without a key", growth < 1000, f"{number} sign-outs write {growth} bytes")
+    logged = b"".join(path.read_bytes() for path in log.rglob("*.aof"))  # leases grow it, too
+    is_stored = logged.count(b"session:") > number // 10
+    target.findings.check("stored without a key", not is_stored, f"{number} sign-outs write {growth} bytes")
     for _ in range(0, number, 20):
         await asyncio.gather(*(
             target.request("POST", "/sign-in", data=urlencode({"key": target.keys["reader"]}),

@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from aggregator.auth.api_keys import ApiKeys, Role
+from aggregator.auth.api_keys import ROLE_PERMISSIONS, ApiKeys, Role
 from aggregator.index.upkeep import format_version
 from aggregator.settings import Settings
 from aggregator.store.factory import open_store, with_running_store_url
@@ -25,7 +25,7 @@ from aggregator.time_units import wall_clock_ms
 from tests.support.processes import descendants
 from tests.support.server_fixture import ROOT, SERVE, ready
 
-ROLES: tuple[Role, ...] = ("crawler", "reader", "editor", "admin")
+ROLES: tuple[Role, ...] = tuple(ROLE_PERMISSIONS)
 BOUND_SOURCE = "Gazette"
 KEY_REFRESH_S = 2.5
 

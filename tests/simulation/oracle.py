@@ -1,7 +1,8 @@
 """Invariants of the store after every commit, and of the answers at the end.
 
 ``inconsistencies`` reads the raw store, so it sees what no look-up would show. ``is_linearizable`` checks
-whether the answers about one id could come from one writer at a time (linearizability, Wing & Gong 1993).
+whether the answers about one id could come from one writer at a time (linearizability, Wing & Gong 1993);
+``has_one_new`` whether those about the copies of one story could.
 """
 
 from __future__ import annotations
@@ -307,3 +308,36 @@ def is_linearizable(calls: Sequence[Call], final: bytes | None) -> bool:
         return {owner if story_of[state] == call.story else ""}
 
     return search(0, None, "") if calls else final is None
+
+
+def has_one_new(calls: Sequence[Call]) -> bool:
+    """Whether one writer at a time could have given these answers about the copies of one story.
+
+    It knows the ids that are stored: of them one is new, the others are duplicates; when the new one is
+    deleted, one of the others becomes new. Judges by the answers alone.
+    """
+
+    @cache
+    def search(done: int, stored: frozenset[str], new: str) -> bool:
+        open_calls = [i for i in range(len(calls)) if not done >> i & 1]
+        horizon = min((calls[i].end for i in open_calls), default=inf)
+        return horizon == inf or any(
+            search(done | 1 << i, *after)
+            for i in open_calls
+            if calls[i].start <= horizon
+            for after in _answered(calls[i], stored, new)
+        )
+
+    return search(0, frozenset(), "")
+
+
+def _answered(call: Call, stored: frozenset[str], new: str) -> list[tuple[frozenset[str], str]]:
+    """What may be stored after a call, and which of it is new; nothing if its answer is wrong."""
+    if call.text is None:
+        if call.effect is not None and call.effect != (call.id in stored):
+            return []
+        left = stored - {call.id}
+        return [(left, heir) for heir in (left if call.id == new else {new}) or {""}]
+    new = new or call.id
+    is_wrong = call.outcome is not None and (call.outcome.verdict == "duplicate") == (call.id == new)
+    return [] if is_wrong else [(stored | {call.id}, new)]

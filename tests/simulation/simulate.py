@@ -359,12 +359,21 @@ class World:
                 self._violation(f"no order of the requests explains the final state of {id_}")
             if stored is not None:
                 self._check_readable(index, ingest, id_, final, stored.outcome)
+        for story in self.fixed_stories if self._keeps_copies() else ():
+            ids = {post.id for post in _posts(self.program) if post.story == story}
+            if not oracle.has_one_new([call for call in self.calls if call.id in ids]):
+                self._violation(f"story {story}: no order of the requests explains which copy was new")
         self._check_records()
         finish(self._read_stream(ingest))
         entries = [entry for space in ANALYZER.spaces for entry in oracle.view(self.store, space).stream]
         repeated = len(self.streamed) - len(set(self.streamed))
         if repeated or not set(entries) <= set(self.streamed):  # those of dropped segments may be missing
             self._violation(f"of {len(entries)} entries of the stream, {len(self.streamed)} were read")
+
+    def _keeps_copies(self) -> bool:
+        """Whether nothing expires or leaves a full key, and no id is that of another source."""
+        is_bound = any(post.source for post in _posts(self.program))
+        return not (is_bound or self.has_full_keys or self.retention_ms)
 
     def _calls_of(self, id_: str) -> list[Call]:
         """The calls about one id.

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import pytest
 
+from aggregator.domain import Outcome
 from tests.simulation.explore import explore, report, schedules, shortest
 from tests.simulation.mutants import MUTANTS
-from tests.simulation.oracle import Call, is_linearizable
+from tests.simulation.oracle import Call, has_one_new, is_linearizable
 from tests.simulation.programs import SMALL, TEXTS, analysis, show
 from tests.simulation.scheduler import Scripted
 from tests.simulation.simulate import run
@@ -78,6 +79,21 @@ def test_a_trace_replays_and_shortens(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (again.violations, again.log) == (found.violations, found.log)
     assert short.violations
     assert len(short.trace) == 1
+
+
+def test_of_simultaneous_copies_one_is_new() -> None:
+    """Either of two; after it was deleted the other one; never both, and never none."""
+    new, copy = Outcome("new"), Outcome("duplicate")
+    a, b = Call("a", b"x", 1, 4, True, new), Call("b", b"y", 2, 3, True, copy)
+    delete = Call("a", None, 5, 6, True)
+
+    assert has_one_new([a, b])
+    assert has_one_new([replace(a, outcome=copy), replace(b, outcome=new)])
+    assert has_one_new([a, b, delete, Call("b", b"y", 7, 8, False, new)])
+    assert not has_one_new([a, replace(b, outcome=new)])
+    assert not has_one_new([replace(a, outcome=copy), b])
+    assert not has_one_new([a, b, Call("b", b"y", 7, 8, False, new)])
+    assert not has_one_new([replace(a, end=2), replace(b, start=3, end=4, outcome=new)])
 
 
 def test_linearizability_of_answers() -> None:

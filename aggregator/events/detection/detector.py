@@ -236,7 +236,7 @@ class BurstDetector:
         cluster = self.clusters.remove_item(member)
         if not cluster.members and cluster.event_id is not None:
             event = self.open_events.by_id[cluster.event_id]
-            self.memory.bursts.raise_peak(cluster.key, len(event.voices))
+            self.memory.bursts.raise_peak(cluster.key, len({item.source for item in event.items.values()}))
             self.open_events.close(cluster.event_id, self.clock_ms)
 
     def _merge_changed_clusters(self) -> Iterator[None]:

@@ -13,7 +13,6 @@ On a timeline (15 items, 4 h; the status is checked once a minute)::
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -38,7 +37,7 @@ from aggregator.events.detection.model import (
     EventStatus,
     FirstReport,
 )
-from aggregator.events.detection.numbers import Item, bucket, counted, size_text
+from aggregator.events.detection.numbers import Item, counted, size_text
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 # A headline is kept for this time unless another one is clearly better.
@@ -55,7 +54,6 @@ class OpenEvent(msgspec.Struct, array_like=True):
     announced_size   size when it was announced or last doubled; 0: not announced yet
     needed           number of items that it had to exceed
     surface_forms    term -> word shown for it; "" for a term that is not shown, since no headline contains it
-    voices           source -> time of its latest item
     """
 
     id: str
@@ -80,7 +78,6 @@ class OpenEvent(msgspec.Struct, array_like=True):
     announced_size: int = 0
     surface_forms: dict[str, str] = {}
     released_numbers: list[int] = []
-    voices: dict[str, int] = {}
     needed: int = 0
     removed: dict[str, None] = {}
     first: FirstReport | None = None
@@ -92,8 +89,6 @@ class OpenEvent(msgspec.Struct, array_like=True):
         """Add one item of the cluster."""
         item = Item(member.cosine, member.published_ms or member.at_ms, member.source)
         self._list(member.id, item)
-        if member.source in self.voices or len(self.voices) < MAX_EVENT_ITEMS:
-            self.voices[member.source] = max(member.at_ms, self.voices.get(member.source, 0))
         if member.lang:
             self.languages[member.lang] = None
         self.pending_numbers.append(member.first_version)
@@ -107,8 +102,6 @@ class OpenEvent(msgspec.Struct, array_like=True):
         for id_, item in other.items.items():
             self._list(id_, item)
         self.further += other.further
-        for voice, at_ms in other.voices.items():
-            self.voices[voice] = max(at_ms, self.voices.get(voice, 0))
         self.languages.update(other.languages)
         self.pending_numbers += other.pending_numbers
         self.first = min(filter(None, (self.first, other.first)), default=None)
@@ -140,7 +133,6 @@ class OpenEvent(msgspec.Struct, array_like=True):
         own |= {
             "expected": round(self.expected, 2),
             "terms": tuple(shown.values()) or own["terms"],
-            "voices": tuple(sorted(Counter(map(bucket, self.voices.values())).items())),
         }
         return DetectedEvent(**own)
 

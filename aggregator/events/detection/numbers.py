@@ -42,8 +42,10 @@ def counted(
     times = (*(item.at_ms for item in items.values()), *further)
     keys = [outlet_key(item.source) for item in items.values()]
     names: dict[str, str] = {}
+    latest: dict[str, int] = {}
     for key, item in zip(keys, items.values(), strict=True):
         names.setdefault(key, outlet_name(item.source))
+        latest[key] = max(item.at_ms, latest.get(key, item.at_ms))
     names.pop("", None)
     position = {key: n for n, key in enumerate(names)}
     since_ms = developments[-1][0] - window_ms if developments else min(times, default=0)
@@ -60,6 +62,7 @@ def counted(
         "peak": peak(recent, window_ms),
         "rate": max(Counter(map(bucket, recent)).values(), default=0),
         "timeline": tuple(sorted(Counter(map(bucket, times)).items())),
+        "voices": tuple(sorted(Counter(map(bucket, latest.values())).items())),
     }
 
 

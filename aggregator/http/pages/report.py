@@ -6,10 +6,9 @@ The articles of an event are shown in order of time with copies folded, or by ou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 
@@ -39,7 +38,6 @@ PAGE_SIZE = 50
 # The print view has one page.
 MAX_PRINTED = 1000
 UNNAMED_OUTLET = "No outlet named"
-MAX_NAMED_OUTLETS = 4
 ReportView = Literal["newest", "oldest", "outlets"]
 
 
@@ -99,10 +97,8 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
 
 def _item_page(items: Sequence[EventItem], query: ReportQuery) -> Page:
     """The articles to show; in the print view all."""
+    entries = by_outlet(items) if query.view == "outlets" else fold_copies(items)
     size = MAX_PRINTED if query.print else PAGE_SIZE
-    if query.view == "outlets":
-        return outlet_page(items, query.page, size)
-    entries = fold_copies(items)
     return page_of(entries[::-1] if query.view == "newest" else entries, query.page, size)
 
 
@@ -159,23 +155,6 @@ class Entry:
     copies: tuple[EventItem, ...] = ()
     original: EventItem | None = None
 
-    @property
-    def copy_outlets(self) -> str:
-        """The outlets of the copies, the first ones by name: "A, B and 4 more"."""
-        names = list(dict.fromkeys(copy.source or UNNAMED_OUTLET for copy in self.copies))
-        shown = ", ".join(names[:MAX_NAMED_OUTLETS])
-        more = len(names) - MAX_NAMED_OUTLETS
-        return f"{shown} and {more} more" if more > 0 else shown
-
-
-@dataclass(frozen=True, slots=True)
-class Outlet:
-    """Articles of one outlet on this page, oldest first. ``total``: on all pages."""
-
-    name: str
-    total: int
-    entries: tuple[Entry, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -184,7 +163,6 @@ class Page:
     number: int
     count: int
     entries: tuple[Entry, ...]
-    outlets: tuple[Outlet, ...] = ()
 
 
 def fold_copies(items: Sequence[EventItem]) -> list[Entry]:
@@ -206,19 +184,12 @@ def page_of(entries: Sequence[Entry], number: int, size: int = PAGE_SIZE) -> Pag
     return Page(number, count, tuple(entries[(number - 1) * size : number * size]))
 
 
-def outlet_page(items: Sequence[EventItem], number: int, size: int = PAGE_SIZE) -> Page:
-    """The page of a list by outlet: the outlets in order of their first article, nothing folded."""
-    by_id: Mapping[str, EventItem] = {item.id: item for item in items}
-    by_outlet: dict[str, list[Entry]] = {}
-    for item in items:
-        entry = Entry(item, original=by_id.get(item.copy_of))
-        by_outlet.setdefault(item.source or UNNAMED_OUTLET, []).append(entry)
-    page = page_of([entry for entries in by_outlet.values() for entry in entries], number, size)
-    outlets = tuple(
-        Outlet(name, len(by_outlet[name]), tuple(group))
-        for name, group in groupby(page.entries, key=lambda e: e.item.source or UNNAMED_OUTLET)
-    )
-    return replace(page, outlets=outlets)
+def by_outlet(items: Sequence[EventItem]) -> list[Entry]:
+    """An entry per article: the outlets in order of their first article, nothing folded."""
+    by_id = {item.id: item for item in items}
+    position = {source: n for n, source in enumerate(dict.fromkeys(item.source for item in items))}
+    ordered = sorted(items, key=lambda item: position[item.source])
+    return [Entry(item, original=by_id.get(item.copy_of)) for item in ordered]
 
 
 SOURCES_PER_PAGE = MAX_COUNTED_EVENTS = 100

@@ -85,7 +85,9 @@ def check(shown: Event) -> None:
     assert len(shown.sources) == len(set(map(outlet_key, shown.sources))) <= shown.size
     assert {outlet_key(i.source) for i in items.values()} - {""} == set(map(outlet_key, shown.sources))
     assert shown.rate <= shown.peak <= shown.size and shown.first_seen_ms <= shown.last_seen_ms
-    assert last_hour <= shown.size
+    assert last_hour <= shown.size and sum(n for _, n in shown.voices) in {
+        len(shown.sources), len(shown.sources) + 1
+    } and sum(n for _, n in shown.voices) <= shown.size  # fmt: skip
     assert bool(last_hour) == (shown.size > 0 and bucket(shown.last_seen_ms) > hour_ago)
     outlets = f" from {len(shown.sources)} outlet" if shown.sources else ""
     assert size_summary(shown).startswith(f"{shown.size} items{outlets}")

@@ -188,7 +188,7 @@ async def _about(
         related = await service.articles.related.of_article(article, options)
     original_id = outcome.match.canonical_id if outcome.match else ""
     of_group = own_id or original_id
-    group = await index.group_members(of_group, MAX_DUPLICATES) if of_group else []
+    group = await index.group_members(of_group, MAX_DUPLICATES + 2) if of_group else []
     known = [record.id for record in group]
     related = [item for item in related if item.id not in known]
     near = await index.get_many([*known, *(item.id for item in related)])
@@ -198,7 +198,7 @@ async def _about(
         "outcome": outcome,
         "analysis": analysis,
         "canonical": next((record for record in group if record.id == original_id), None),
-        "duplicates": [record for record in group if record.id != own_id],
+        "duplicates": [record for record in group if record.id != own_id][: MAX_DUPLICATES + 1],
         "related": related,
         "event_ids": list(dict.fromkeys(events[g] for g in groups if g in events))[:1],
         "record": stored and stored.record,

@@ -40,7 +40,7 @@ async def test_hints_follow_each_other_until_they_are_dismissed(
         assert hints == [
             "Hint 1 of 4: Breaking now.",
             "Hint 2 of 4: Just in.",
-            "Hint 3 of 4: Search and Look up.",
+            "Hint 3 of 4: Search.",
             "Hint 4 of 4: Ended",
         ]
         assert (violations, overflow, hidden_at_once) == ([], 0, True)

@@ -121,13 +121,14 @@ def _halves(row: dict[str, Any], lang: str) -> Iterator[dict[str, Any]]:
 @asynccontextmanager
 async def service_of(tree: Path) -> AsyncIterator[tuple[str, int]]:
     """URL and process id of a service that runs from ``tree`` on a new store."""
+    packages = sorted((tree / "packages").iterdir())  # the command line loads what they add
     with tempfile.TemporaryDirectory() as directory:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "aggregator", "serve", "--port=0"),
             *(f"--data-dir={directory}", "--log-level=WARNING"),
             stdout=asyncio.subprocess.PIPE,
             cwd=tree,
-            env={**os.environ, **_unhurried(tree), "PYTHONPATH": str(tree)},
+            env={**os.environ, **_unhurried(tree), "PYTHONPATH": ":".join(map(str, (tree, *packages)))},
         )
         try:
             yield await ready(process), process.pid

@@ -19,7 +19,6 @@ CHUNK_ARTICLES = 16
 MAX_PREFETCHED_CHUNKS = 7
 # The caller that the current task works for: the id of an API key, or the address of a client without one.
 current_caller: ContextVar[str] = ContextVar("caller", default="")
-current_request_id: ContextVar[str] = ContextVar("request_id", default="")  # for log records
 
 T = TypeVar("T")
 U = TypeVar("U")

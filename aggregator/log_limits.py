@@ -1,12 +1,15 @@
-"""Log limits: a problem is logged once until it changes, or at most once per interval."""
+"""Logs: a problem is logged once until it changes, or at most once per interval; the id of a request."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 
 from aggregator.errors import AggregatorError
+
+current_request_id: ContextVar[str] = ContextVar("request_id", default="")  # for log records
 
 
 class ChangeFilter:

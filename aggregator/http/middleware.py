@@ -25,7 +25,6 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from multidict import CIMultiDict
 
-from aggregator.concurrency import current_request_id
 from aggregator.http import auth, errors
 from aggregator.http.app_keys import (
     BASE_PATH,
@@ -37,6 +36,7 @@ from aggregator.http.app_keys import (
     is_public,
 )
 from aggregator.index.upkeep.spaces import FOREIGN_INDEX_CHECK
+from aggregator.log_limits import current_request_id
 
 ARTICLE_PATHS = ("/v1/articles", "/v1/related", "/v1/explain")
 UNMATCHED = "unmatched"

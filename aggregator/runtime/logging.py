@@ -12,7 +12,7 @@ import logging
 import re
 import sys
 
-from aggregator.concurrency import current_request_id
+from aggregator.log_limits import current_request_id
 from aggregator.time_units import format_rfc3339
 
 CONTINUATION_PREFIX = "\n  | "

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.concurrency import current_request_id
+from aggregator.log_limits import current_request_id
 from aggregator.runtime.logging import JsonFormatter, TextFormatter, escape_controls
 
 FORGED = "no such id\n2026-01-01 00:00:00 ERROR aggregator: all articles are lost\x1b[2J\u2028\x85\ud800"

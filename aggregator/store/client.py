@@ -47,6 +47,7 @@ _HEALTH_CHECK_INTERVAL_S = 25  # below the idle timeout of common load balancers
 _KEYS_PER_SCAN_BATCH = 1000
 _ROLE_CACHE_S = _PROBE_TIMEOUT_S = 1.0
 _WAIT_MS = 2000  # for replicas; below the time limits of replies and requests
+_LEAVING_S = 10.0  # one that left may have been promoted: until then those that remain are not all
 _HAS_WAITAOF = rb"redis_version\W+(7\.[2-9]|[89]|\d\d)"
 _WITHOUT_KEYS = ("INFO", "SCAN", "SELECT", "SWAPDB", "FLUSHDB")
 # What a user of the store must be permitted: the service and its commands, then the driver on a cluster.
@@ -141,6 +142,7 @@ class RedisClient:
         self._history: bytes | None = None  # its replication id
         self.is_promoted = False  # whether it was a replica of the server before it
         self._required = self._connected = 1  # replicas that must confirm a commit, and those there are
+        self._complete_s = float("-inf")  # when so many were there
         self._waits: list[Command] = [("WAIT", 1, _WAIT_MS)]
         self._translated_errors = _TranslatedErrors(at.shown)
 
@@ -173,7 +175,10 @@ class RedisClient:
             try:
                 if retry_read:
                     return await self._read_from_primary(commands)
-                is_commit = commands[0][0] in ("EVALSHA", "EVAL")  # what precedes it is replicated before it
+                # On one server, what precedes a commit is replicated before it.
+                is_commit = commands[0][0] in ("EVALSHA", "EVAL") or (
+                    self.is_cluster and commands[0][0] == "SET"
+                )
                 wait = is_commit and self.replicates
                 return await (self._replicate(commands) if wait else self._execute(commands))
             except (driver.BusyLoadingError, driver.MaxConnectionsError):
@@ -191,7 +196,8 @@ class RedisClient:
         now_s = time.monotonic()
         if now_s < self._reconnected_s + _ROLE_CACHE_S:
             return
-        self._reconnected_s, self._role_checked_s, self._run_id = now_s, float("-inf"), None
+        self._reconnected_s, self._run_id = now_s, None
+        self._role_checked_s = self._complete_s = float("-inf")  # the next server has other replicas
         with contextlib.suppress(*DRIVER_ERRORS):
             if self.is_cluster:
                 await self._driver_client.aclose()
@@ -231,8 +237,9 @@ class RedisClient:
     async def _replicate(self, commands: Sequence[Command]) -> list[Any]:
         """As ``_execute``; the replicas have the writes then, on their disks if the server has a log."""
         if self.is_cluster:
-            replies = await self._execute(commands)
+            await self._discover_primaries()  # first: after a failover another node would confirm
             nodes = {self._driver_client.get_node_from_key(first_key(c)): first_key(c) for c in commands}
+            replies = await self._execute(commands)
             await asyncio.gather(*(self._wait_on_node(node, key) for node, key in nodes.items()))
             return replies
         self._require_replicas(self._connected)  # else nothing is sent
@@ -257,7 +264,10 @@ class RedisClient:
     def _note_replicas(self, report: bytes) -> None:
         has_log = re.search(rb"aof_enabled\W+1", report) and re.search(_HAS_WAITAOF, report)
         self._connected = len(re.findall(rb"state\W+online", report))
-        self._required = max(1, self._connected) if self._replicas is None else self._replicas
+        if self._replicas is not None:
+            self._required = self._replicas
+        elif self._connected >= self._required or time.monotonic() > self._complete_s + _LEAVING_S:
+            self._required, self._complete_s = max(1, self._connected), time.monotonic()
         self._waits = [("WAIT", self._required, _WAIT_MS)]
         if has_log:  # a replica that is asked before it has the write reports its disk a second later
             self._waits.append(("WAITAOF", 0, self._required, _WAIT_MS))
@@ -398,6 +408,9 @@ class RedisClient:
             if self.is_cluster:
                 self._driver_client._initialize = False  # else redis-py believes it is closed, and leaks
             await self._driver_client.aclose()
+            pool: Any = getattr(self._driver_client, "connection_pool", None)
+            for sentinel in pool.sentinel_manager.sentinels if hasattr(pool, "sentinel_manager") else ():
+                await sentinel.aclose()
 
 
 def _value(report: bytes, name: bytes) -> bytes | None:

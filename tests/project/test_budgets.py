@@ -14,30 +14,30 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-MAX_SERVER_LINES, MAX_SERVER_MODULES = 41_900, 242
+MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_100, 244
 MAX_LINES = {  # of each package of the server; modules at its top share one
-    "analysis": 4_480,
+    "analysis": 4_580,
     "auth": 540,
     "background": 250,
     "backup": 500,
-    "cli": 2_100,
+    "cli": 2_110,
     "contract": 1_540,
     "dedup": 1_230,
-    "events": 6_990,
-    "http": 7_090,
-    "index": 5_320,
-    "ingest": 1_910,
-    "provenance": 1_160,
-    "queries": 1_530,
-    "runtime": 1_070,
-    "store": 3_780,
-    "top": 2_470,
+    "events": 7_260,
+    "http": 6_930,
+    "index": 5_280,
+    "ingest": 1_890,
+    "provenance": 1_170,
+    "queries": 1_610,
+    "runtime": 1_080,
+    "store": 3_795,
+    "top": 2_390,
 }
-MAX_REPOSITORY_LINES = 60_440  # server and packages, without tests
-MAX_TEST_TOOL_LINES = 14_000  # what is in tests/ and is no test; test cases have no budget
+MAX_REPOSITORY_LINES = 60_740  # server and packages, without tests
+MAX_TEST_TOOL_LINES = 14_040  # what is in tests/ and is no test; test cases have no budget
 TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
 MAX_BENCHMARK_WORDS = 4_000  # of docs/benchmarks, without rules of tables
-MAX_DOC_WORDS = 33_300  # without generated pages and decision records
+MAX_DOC_WORDS = 33_460  # without generated pages and decision records
 GENERATED_DOCS = ("configuration.md", "metrics.md")
 MAX_CONSTANTS = {"aggregator/events/detection": 57, "aggregator/dedup": 23}
 

@@ -73,6 +73,8 @@ async def _page(
     """``limits``: its start and end in ms; that of ``shown`` unless it began when the reader left."""
     service = request.app[SERVICE]
     now_ms = service.clock()
+    kept_days = service.settings.retention_days
+    oldest_ms = now_ms - kept_days * DAY_MS if kept_days else 0  # else a robot goes back for ever
     return request.app[PAGES].render(
         "days.html",
         page="days",
@@ -83,7 +85,10 @@ async def _page(
         start_ms=limits[0],
         lists={name: [make_card(event, now_ms) for event in events] for name, events in lists.items()},
         items={event.id: items_within(event, *limits) for events in lists.values() for event in events},
-        neighbors=[("prev", shown.shifted(-1)), ("next", shown.shifted(int(shown.end_ms <= now_ms)))],
+        neighbors=[
+            ("prev", shown.shifted(-int(shown.start_ms > oldest_ms))),
+            ("next", shown.shifted(int(shown.end_ms <= now_ms))),
+        ],
         parameters=_parameters(query),
         desks=await service.events.desks.values(),
     )

@@ -19,7 +19,7 @@ from aggregator.analysis.text.tokenizer import shingle_units
 
 MIN_OUTLETS, MAX_VALUES = 2, 12
 _CLAUSE = re.compile(r"[,;:!?()|，；：、。！？（）—–]\s*(?!\d)|\.\s|\s-\s")
-_UNCOUNTED = re.compile(r"\d+[.,]\d{1,2}(?!\d)|(?<!\d)(?:19|20)\d\d(?!\d)|\d+(?=[-–][^\W\d])")
+_UNCOUNTED = re.compile(r"(?<!\d)(?:\d+[.,]\d{1,2}(?!\d)|(?:19|20)\d\d(?!\d)|\d+(?=[-–][^\W\d]))")
 
 
 # When, where and what one headline says: the number of each kind.

@@ -361,7 +361,9 @@ class World:
                 self._check_readable(index, ingest, id_, final, stored.outcome)
         for story in self.fixed_stories if self._keeps_copies() else ():
             ids = {post.id for post in _posts(self.program) if post.story == story}
-            if not oracle.has_one_new([call for call in self.calls if call.id in ids]):
+            # Equal texts of two languages are copies, near-copies are not: one story has both.
+            in_one_language = all(p.story[1] != story[1] for p in _posts(self.program) if p.story != story)
+            if in_one_language and not oracle.has_one_new([call for call in self.calls if call.id in ids]):
                 self._violation(f"story {story}: no order of the requests explains which copy was new")
         self._check_records()
         finish(self._read_stream(ingest))

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from importlib import resources
+from typing import cast
 
 import jinja2
 import pytest
 
+from aggregator.app import Service
 from aggregator.domain import Match, Outcome
 from aggregator.errors import StoreUnavailable
 from aggregator.events.desks import Desk
 from aggregator.http.openapi import build_document
 from aggregator.http.pages.documentation import curl_command
 from aggregator.http.routes import ENDPOINTS, TAG_PAGES
+from aggregator.http.server import make_app
 from aggregator.time_units import DAY_MS
 from tests.support.factories import EVENT_MS, event
 from tests.support.fake_service import START_MS, Client, FakeService
@@ -297,3 +301,16 @@ async def test_the_documentation_is_rendered_once(client: Client, monkeypatch: p
     monkeypatch.setattr(jinja2.Environment, "get_template", None)
 
     assert await (await client.get("/docs")).text() == first
+
+
+def test_every_address_in_a_template_has_a_route() -> None:
+    """Also where no page of the tests shows the link: by the first part of the path."""
+    routes = {
+        resource.canonical.split("/")[1].split(".")[0]
+        for resource in make_app(cast(Service, FakeService())).router.resources()
+    }
+    templates = resources.files("aggregator.http.pages").joinpath("templates")
+    for template in templates.iterdir():
+        text = template.read_text(encoding="utf-8")
+        found = re.findall(r'(?:href|src|action|formaction|data-stream)="(?:{{ ")?/([\w-]+)', text)
+        assert set(found) <= routes, template.name

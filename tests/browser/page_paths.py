@@ -80,7 +80,7 @@ async def _copy_paths(get: Any) -> dict[str, str]:
         if original["rule"] != "overlap":
             continue
         paths["compare"] = "/compare?" + urlencode({"a": original["id"], "b": article["id"]})
-        paths["lookup"] = "/search?" + urlencode({"q": article["id"]})
+        paths["search-id"] = "/search?" + urlencode({"q": article["id"]})
         paths["first"] = f"/articles/{_quoted(article['id'])}/provenance"
         if article["updated_figures"]:
             break

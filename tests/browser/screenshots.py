@@ -43,7 +43,7 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 ALL_VARIANTS = frozenset({"1280-light", "1280-dark", "390-light", "390-dark"})
 # Pictures of the documentation, which the repository has; those of the other pages are made with --out.
 DOCUMENTED = {
-    **dict.fromkeys(("compare", "health", "list", "lookup", "report"), ALL_VARIANTS),
+    **dict.fromkeys(("compare", "health", "list", "report"), ALL_VARIANTS),
     **dict.fromkeys(("desk", "event-first", "search", "sources"), frozenset({"1280-light", "390-dark"})),
 }
 

@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import re
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -131,8 +132,10 @@ class RedisClient:
         pool: PipelinedPool | None = None,
     ) -> None:
         self.address, self.prefix, self.is_cluster = at.shown, at.prefix, at.is_cluster
-        self._replicas = at.replicas  # that must have a commit before it is acknowledged; None: all
         self.replicates = at.replicas != 0
+        self._replicas = defaultdict[str, _Replicas](
+            lambda: _Replicas(at.replicas)
+        )  # by node; "": no cluster
         self._driver_client: Any = driver_client
         self._concurrency = asyncio.Semaphore(max_concurrency)
         self._acquire_timeout_s = acquire_timeout_s
@@ -141,9 +144,6 @@ class RedisClient:
         self._run_id: bytes | None = None  # of the server that answers on the open connections
         self._history: bytes | None = None  # its replication id
         self.is_promoted = False  # whether it was a replica of the server before it
-        self._required = self._connected = 1  # replicas that must confirm a commit, and those there are
-        self._complete_s = float("-inf")  # when so many were there
-        self._waits: list[Command] = [("WAIT", 1, _WAIT_MS)]
         self._translated_errors = _TranslatedErrors(at.shown)
 
     async def run_script(self, source: bytes, sha1: str, calls: Sequence[Command]) -> list[Any]:
@@ -197,7 +197,9 @@ class RedisClient:
         if now_s < self._reconnected_s + _ROLE_CACHE_S:
             return
         self._reconnected_s, self._run_id = now_s, None
-        self._role_checked_s = self._complete_s = float("-inf")  # the next server has other replicas
+        self._role_checked_s = float("-inf")
+        for replicas in self._replicas.values():
+            replicas.complete_s = float("-inf")  # the next server has others
         with contextlib.suppress(*DRIVER_ERRORS):
             if self.is_cluster:
                 await self._driver_client.aclose()
@@ -229,7 +231,7 @@ class RedisClient:
         own, taken_over = _value(report, b"master_replid"), _value(report, b"master_replid2")
         self.is_promoted = taken_over == self._history or (self.is_promoted and own == self._history)
         self._history = own
-        self._note_replicas(report)
+        self._replicas[""].note(report)
         if former not in (self._run_id, None):  # others may still lead to the former server
             await self.reconnect()
         return replies
@@ -242,42 +244,29 @@ class RedisClient:
             replies = await self._execute(commands)
             await asyncio.gather(*(self._wait_on_node(node, key) for node, key in nodes.items()))
             return replies
-        self._require_replicas(self._connected)  # else nothing is sent
-        replies = await self._execute([*commands, *self._waits])
+        replicas = self._replicas[""]
+        self._require(replicas, replicas.connected)  # else nothing is sent
+        replies = await self._execute([*commands, *replicas.waits])
         if not any(isinstance(reply, driver.NoScriptError) for reply in replies):  # else it is repeated
-            self._require_replicas(replies[-1])
+            self._require(replicas, replies[-1])
         return replies[: len(commands)]
 
     async def _wait_on_node(self, node: Any, key: bytes) -> None:
         """Wait for a write after that of ``key``: a server waits for those of the same connection only."""
         tag = key[: key.index(b"}") + 1] if key.startswith(b"{") else b"{%s}" % key
+        replicas = self._replicas[node.name]
+        (report,) = await _execute_on(node, [("INFO",)])
+        replicas.note(repr(report).encode())
+        self._require(replicas, replicas.connected)
         probe = ("SET", tag + b"replicated", b"", "PX", 1000)
-        for commands in ([("INFO",)], [probe, *self._waits]):
-            sent = [PipelineCommand(i, *command) for i, command in enumerate(commands)]
-            if await node.execute_pipeline(sent):
-                raise next(one.result for one in sent if isinstance(one.result, Exception))
-            if len(sent) == 1:
-                self._note_replicas(repr(sent[0].result).encode())
-                self._require_replicas(self._connected)
-        self._require_replicas(sent[-1].result)
+        self._require(replicas, (await _execute_on(node, [probe, *replicas.waits]))[-1])
 
-    def _note_replicas(self, report: bytes) -> None:
-        has_log = re.search(rb"aof_enabled\W+1", report) and re.search(_HAS_WAITAOF, report)
-        self._connected = len(re.findall(rb"state\W+online", report))
-        if self._replicas is not None:
-            self._required = self._replicas
-        elif self._connected >= self._required or time.monotonic() > self._complete_s + _LEAVING_S:
-            self._required, self._complete_s = max(1, self._connected), time.monotonic()
-        self._waits = [("WAIT", self._required, _WAIT_MS)]
-        if has_log:  # a replica that is asked before it has the write reports its disk a second later
-            self._waits.append(("WAITAOF", 0, self._required, _WAIT_MS))
-
-    def _require_replicas(self, found: Any) -> None:
+    def _require(self, replicas: _Replicas, found: Any) -> None:
         confirmed = found[1] if isinstance(found, list) else found
-        if confirmed < self._required:
+        if confirmed < replicas.required:
             self._role_checked_s = float("-inf")  # count the connected ones again
             raise StoreUnavailable(
-                f"Of {self._required} replicas that must confirm a write (replicated), the store at "
+                f"Of {replicas.required} replicas that must confirm a write (replicated), the store at "
                 f"{self.address} has {confirmed}; it may have been applied, and may be repeated."
             )
 
@@ -411,6 +400,36 @@ class RedisClient:
             pool: Any = getattr(self._driver_client, "connection_pool", None)
             for sentinel in pool.sentinel_manager.sentinels if hasattr(pool, "sentinel_manager") else ():
                 await sentinel.aclose()
+
+
+class _Replicas:
+    """The replicas of one server. ``number``: how many must confirm a commit; None: all."""
+
+    def __init__(self, number: int | None) -> None:
+        self._number = number
+        self.required = self.connected = 1  # those that must confirm a commit, and those there are
+        self.complete_s = float("-inf")  # when so many were there
+        self.waits: list[Command] = [("WAIT", 1, _WAIT_MS)]
+
+    def note(self, report: bytes) -> None:
+        """Take in what the server reports (INFO)."""
+        has_log = re.search(rb"aof_enabled\W+1", report) and re.search(_HAS_WAITAOF, report)
+        self.connected = len(re.findall(rb"state\W+online", report))
+        if self._number is not None:
+            self.required = self._number
+        elif self.connected >= self.required or time.monotonic() > self.complete_s + _LEAVING_S:
+            self.required, self.complete_s = max(1, self.connected), time.monotonic()
+        self.waits = [("WAIT", self.required, _WAIT_MS)]
+        if has_log:  # a replica that is asked before it has the write reports its disk a second later
+            self.waits.append(("WAITAOF", 0, self.required, _WAIT_MS))
+
+
+async def _execute_on(node: Any, commands: Sequence[Command]) -> list[Any]:
+    """Replies of one node of a cluster, by one connection. Raises the first error of any command."""
+    sent = [PipelineCommand(i, *command) for i, command in enumerate(commands)]
+    if await node.execute_pipeline(sent):
+        raise next(one.result for one in sent if isinstance(one.result, Exception))
+    return [one.result for one in sent]
 
 
 def _value(report: bytes, name: bytes) -> bytes | None:

@@ -22,7 +22,7 @@ from aggregator.store.client import open_client
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.periodic_task import Lease
 from aggregator.store.redis import RedisStore
-from tests.support.cluster import Cluster, free_ports, until
+from tests.support.cluster import Cluster, free_ports, running_cluster, until
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.store_steps import append, length_equals, scan
 from tests.support.stores import direct_client, open_patient_store
@@ -372,6 +372,16 @@ async def test_a_cluster_without_one_node_serves_the_rest_and_recovers(cluster: 
 
         assert await store.put([Put(key, key) for key in keys]) == [True] * 24
         assert await store.read(keys) == keys
+
+
+@pytest.mark.services
+async def test_each_primary_of_a_cluster_counts_its_own_replicas(tmp_path: Path) -> None:
+    """One has two replicas and one has one: each commit waits for all that its own primary has."""
+    with running_cluster(tmp_path, primaries=2, replicas=3) as uneven:
+        grown = [Transaction((), (append(b"{%d}k" % i, b"+"),)) for i in range(4)]
+        async with opened(f"{uneven.url}?replicated=all") as store:
+            assert [await store.commit(each) for each in grown] == [()] * 4
+            assert await store.commit_many(grown) == [()] * 4
 
 
 @pytest.mark.services

@@ -30,14 +30,7 @@ from aggregator.analysis.text.normalization import core_headline, nfkc
 from aggregator.analysis.text.problems import text_problems
 from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.analysis.vocabulary import Vocabulary
-from aggregator.domain import (
-    MAX_TEXT_WORDS,
-    NO_PROBLEM,
-    TERM_WEIGHT_STEPS,
-    Analysis,
-    Article,
-    Problem,
-)
+from aggregator.domain import MAX_TEXT_WORDS, NO_PROBLEM, TERM_WEIGHT_STEPS, Analysis, Article, Problem
 from aggregator.errors import AggregatorError, InputTooLarge, NoText
 
 SHORT_BELOW_WORDS = 40

@@ -174,15 +174,8 @@ def _add_keys(commands: Any) -> None:
                 help="how long the old key stays valid (default 1d)"),
         )),
     ):  # fmt: skip
-        change = Command(
-            name,
-            help,
-            example,
-            arguments,
-            "aggregator.cli.keys:run",
-            store=True,
-            settings=("data_dir", "log_level"),
-        )
+        target, settings = "aggregator.cli.keys:run", ("data_dir", "log_level")
+        change = Command(name, help, example, arguments, target, store=True, settings=settings)
         change.add(changes).set_defaults(change=name)
 
 

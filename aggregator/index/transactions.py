@@ -308,11 +308,8 @@ class SegmentTransactions:
     def _posting_writes(
         self, record: ArticleRecord, buckets: Mapping[bytes, bytes | None] = NO_BUCKETS
     ) -> list[Write]:
-        number, blocks, wording = (
-            record.number,
-            PLAN.split(record.fingerprint),
-            keys.wording_keys(record),
-        )
+        number, blocks = record.number, PLAN.split(record.fingerprint)
+        wording = keys.wording_keys(record)
         block_write = AppendMany(
             tuple([keys.block_bucket(self._tag, block, value) for block, (value, _) in enumerate(blocks)]),
             tuple(encode_postings([rest for _, rest in blocks], number, PLAN.remainder_bytes)),

@@ -123,6 +123,21 @@ async def test_a_busy_service_is_asked_again_after_its_pause(
     assert requests == [0.0, 7.0]
 
 
+async def test_a_service_that_restarts_is_waited_for_from_its_end(virtual_time: VirtualTime) -> None:
+    """A batch was under way for longer than ``unreached_s`` when the service broke off."""
+    refused = Unavailable("refused", "connection_refused")
+    answers: list[Response | Unavailable] = [Unavailable("lost", "connection_lost"), *[refused] * 4]
+    answers.append(Response(200, b"", 0.0))
+
+    class Restarting(Connection):
+        async def _attempt(self, *request: Any) -> Response | Unavailable:
+            virtual_time.now_s += 10.0 if len(answers) == 6 else 0.0
+            return answers.pop(0)
+
+    batch = Restarting("http://unused", "", 1)
+    assert (await batch.request("POST", "/", b"", 60.0, ndjson=True, unreached_s=2.0)).status == 200
+
+
 async def test_a_client_needs_a_slot() -> None:
     """Zero would wait indefinitely."""
     with pytest.raises(ConfigurationError, match="concurrency: expected 1 or more, found 0"):

@@ -94,7 +94,7 @@ class Connection:
             body: JSON, or with ``ndjson`` one JSON text per line, which is given ``deadline_s`` per attempt.
             deadline_s: Time limit in seconds from sending, retries included.
             ndjson: Whether the body is a batch.
-            unreached_s: Likewise, while nothing answers at the address.
+            unreached_s: Likewise since the last answer, while nothing answers at the address.
 
         Raises Unavailable with the reason of the last attempt that did not time out; InvalidInput,
         InputTooLarge or NotFound if the service rejects the request, ConfigurationError if it rejects the
@@ -110,7 +110,7 @@ class Connection:
     ) -> Response:
         """The first answer that is not to be retried. Raises Unavailable."""
         async with self._slots:
-            started_s = time.monotonic()
+            started_s = reached_s = time.monotonic()
             end_s = started_s + deadline_s
             pause_s = INITIAL_BACKOFF_S
             failure = None
@@ -132,7 +132,9 @@ class Connection:
                     busy_end_s = min(started_s + BUSY_BUDGET_S, now_s + wait_s + deadline_s)
                     end_s = max(end_s, busy_end_s)
                 if failure.kind in UNREACHED_KINDS:
-                    end_s = min(end_s, started_s + unreached_s)
+                    end_s = min(end_s, reached_s + unreached_s)
+                else:
+                    reached_s = now_s
                 if now_s + wait_s >= end_s:
                     raise failure
                 if now_s >= max(started_s, self._last_notice_s) + NOTICE_S:

@@ -400,7 +400,7 @@ export class Client {
    */
   async _requestUntil(method, path, body, ndjson, deadlineMs) {
     const started = performance.now();
-    let end = started + deadlineMs;
+    let [end, reached] = [started + deadlineMs, started];
     /** @type {Unavailable | undefined} */
     let failure;
     for (let pauseMs = INITIAL_BACKOFF_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_BACKOFF_MS)) {
@@ -422,7 +422,8 @@ export class Client {
       if (retryAfterMs && (failure.kind === "overloaded" || failure.kind === "rate_limited")) {
         end = Math.max(end, Math.min(started + BUSY_BUDGET_MS, performance.now() + waitMs + deadlineMs));
       }
-      if (UNREACHED_KINDS.has(failure.kind)) end = Math.min(end, started + this._deadlineMs);
+      if (UNREACHED_KINDS.has(failure.kind)) end = Math.min(end, reached + this._deadlineMs);
+      else reached = performance.now();
       if (performance.now() + waitMs >= end) throw failure;
       await sleep(waitMs);
     }

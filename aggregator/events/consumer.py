@@ -168,7 +168,7 @@ class DetectorRunner:
         streams = {}
         if saved is not None and saved[:1] == FORMAT_BYTE:
             streams = _decode_position(saved).streams
-        return len((await stream.read(streams, limit))[0])
+        return await stream.count(streams, limit)
 
     async def save_checkpoint(self, now_ms: int) -> None:
         """Save a checkpoint now, on an orderly stop, so that the next leader reads nothing again."""

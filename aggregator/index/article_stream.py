@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,11 +148,7 @@ class ArticleStream:
         moved = {**(positions or {})}
         for _, read in parts:
             moved |= read
-        entries = [
-            (space, decode_stream_entry(payload))
-            for space, (payloads, _) in zip(self._spaces, parts, strict=True)
-            for payload in payloads
-        ]
+        entries = self._decode(payloads for payloads, _ in parts)
         return await self._load_items(entries, with_story_terms=False), moved
 
     async def length(self) -> int:
@@ -178,6 +174,18 @@ class ArticleStream:
         self, positions: Mapping[bytes, bytes], count: int, *, with_story_terms: bool = True
     ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
         """Up to ``count`` articles per space after ``positions`` ({}: the beginning), and new positions."""
+        payloads, cursors = await self._read_after(positions, count)
+        entries = sorted(self._decode(payloads), key=_entry_number)
+        return await self._load_items(entries, with_story_terms), self._moved(positions, cursors)
+
+    async def count(self, positions: Mapping[bytes, bytes], limit: int) -> int:
+        """Number of entries that ``read`` would return, of which it decodes none."""
+        return sum(map(len, (await self._read_after(positions, limit))[0]))
+
+    async def _read_after(
+        self, positions: Mapping[bytes, bytes], count: int
+    ) -> tuple[list[list[bytes]], list[tuple[int, bytes]]]:
+        """By space: stored entries after ``positions``, and the segment and position of the last one."""
         spaces = self._spaces
         cursors = [await self._resume_position(space, positions) for space in spaces]
         payloads: list[list[bytes]] = [[] for _ in spaces]
@@ -196,13 +204,14 @@ class ArticleStream:
                     cursors[i] = segment + 1, b""
                     continuing.append(i)
             reading = [i for i in continuing if len(payloads[i]) < count]
-        items = [
+        return payloads, cursors
+
+    def _decode(self, parts: Iterable[Sequence[bytes]]) -> list[tuple[str, StreamEntry]]:
+        return [
             (space, decode_stream_entry(payload))
-            for space, part in zip(spaces, payloads, strict=True)
-            for payload in part
+            for space, payloads in zip(self._spaces, parts, strict=True)
+            for payload in payloads
         ]
-        loaded = await self._load_items(sorted(items, key=_entry_number), with_story_terms)
-        return loaded, self._moved(positions, cursors)
 
     def _moved(
         self, positions: Mapping[bytes, bytes], cursors: Sequence[tuple[int, bytes]]
@@ -233,11 +242,7 @@ class ArticleStream:
 
     async def _newest_entries(self, limit: int) -> list[tuple[str, StreamEntry]]:
         tails = await asyncio.gather(*(self._read_tail(space, limit, None) for space in self._spaces))
-        entries = [
-            (space, decode_stream_entry(payload))
-            for space, (tail, _) in zip(self._spaces, tails, strict=True)
-            for payload in tail
-        ]
+        entries = self._decode(payloads for payloads, _ in tails)
         return sorted(entries, key=_entry_number, reverse=True)[:limit]
 
     async def _read_tail(

@@ -14,7 +14,7 @@ from aggregator.index import article_stream, keys
 from aggregator.index.article_stream import decode_stream_entry, encode_stream_entry, to_stream_item
 from aggregator.index.bindings import Binding
 from aggregator.index.codec.record_codec import decode_record, encode_record
-from aggregator.store.base import Store
+from aggregator.store.base import Store, StreamAdd, Transaction
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 from tests.index.helpers import seal
@@ -119,6 +119,19 @@ async def test_the_stream_continues_over_seals(store: Store) -> None:
             followed += [(item.id, item.kind) for item in items]
         assert sorted(followed) == sorted([*((f"a{i}", "article") for i in range(7)), ("a0", "deleted")])
         assert step > 1 or followed[-1] == ("a0", "deleted")
+
+
+async def test_entries_are_counted_without_decoding_them(store: Store) -> None:
+    """Over seals, from any position, up to the limit; damaged entries count too."""
+    newsroom = core(store, segment_max_articles=2)
+    for i in range(5):
+        await newsroom.post(f"a{i}", story(i))
+    stream, space = newsroom.index.stream, (await newsroom.index.stream.recent(1))[0].space
+    _, positions = await stream.read({}, 2)
+    await store.commit(Transaction((), (StreamAdd(keys.tag(space, 2) + keys.STREAM, b"damaged"),)))
+
+    assert [await stream.count({}, limit) for limit in (1, 3, 100)] == [1, 3, 6]
+    assert await stream.count(positions, 100) == 4
 
 
 async def test_positions_of_other_spaces_are_kept(store: Store) -> None:

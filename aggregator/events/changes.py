@@ -153,11 +153,11 @@ class EventUnitOfWork:
                 self.put(remove_items(holder, [article_id]), "updated", now_ms)
         self._extra_writes.append(Delete(number_key(first_version)))
 
-    def place(self, id_: str, number: int, into: Event | None) -> None:
-        """Put one article (``number``: of its first version) into an event, or into none."""
-        key = number_key(number)
-        self._extra_writes.append(Put(key, into.id.encode()) if into else Delete(key))
-        placed = {**self.overrides.placed, id_: (number, into.id if into and into.status != "closed" else "")}
+    def place(self, numbers: Mapping[str, int], into: Event | None) -> None:
+        """Put articles (``numbers``: of their first versions, by id) into an event, or into none."""
+        keys, to = map(number_key, numbers.values()), into.id if into and into.status != "closed" else ""
+        self._extra_writes += [Put(key, into.id.encode()) if into else Delete(key) for key in keys]
+        placed = self.overrides.placed | {id_: (number, to) for id_, number in numbers.items()}
         self.overrides = msgspec.structs.replace(self.overrides, placed=placed)
 
     async def close_arranged(self, open_ids: Collection[str], now_ms: int) -> None:
@@ -241,7 +241,7 @@ class EditorActions:
         async def plan(unit: EventUnitOfWork) -> None:
             await unit.remove_article(first_version, article_id, now_ms)
             if unit.has_changes:
-                unit.place(article_id, first_version, None)
+                unit.place({article_id: first_version}, None)
 
         await self._commit(plan, now_ms)
 
@@ -308,8 +308,7 @@ class EditorActions:
                 first, languages = next(iter(records.values())), {r.lang for r in records.values()} - {""}
                 into = replace(into, title=first.title, headline_id=first.id, languages=tuple(languages))
             unit.put(record_action(into, action), "action", action.at_ms)
-        for id_, record in records.items():
-            unit.place(id_, record.first_version, into)
+        unit.place({id_: record.first_version for id_, record in records.items()}, into)
         return unit.events[action.event]
 
 

@@ -207,7 +207,6 @@ class DetectorRunner:
         self.items_read += len(items)
         leader.unsaved_items += len(items)
         leader.streams = streams
-        leader.pending_changes += leader.detector.drain_changes()
 
     async def _run_cooperatively(self, steps: Iterator[None]) -> None:
         """Yield after each step; a thread would hold the interpreter lock for the switch interval."""

@@ -126,14 +126,11 @@ class OpenEvent(msgspec.Struct, array_like=True):
 
     def to_event(self) -> DetectedEvent:
         """Return the immutable value."""
-        own = {name: getattr(self, name) for name in DetectedEvent.__slots__ if hasattr(self, name)}
+        own = {n: getattr(self, n) for n in self.__struct_fields__ if n in DetectedEvent.__slots__}
         own |= {name: tuple(value) for name, value in own.items() if isinstance(value, dict | list)}
         own |= counted(self.items, self.further, self.window_ms, self.developments, self.detected_at_ms)
         shown = {form.casefold(): form for form in (self.surface_forms.get(t, t) for t in self.terms) if form}
-        own |= {
-            "expected": round(self.expected, 2),
-            "terms": tuple(shown.values()) or own["terms"],
-        }
+        own |= {"expected": round(self.expected, 2), "terms": tuple(shown.values()) or own["terms"]}
         return DetectedEvent(**own)
 
 

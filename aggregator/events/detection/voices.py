@@ -127,12 +127,7 @@ class Voices(msgspec.Struct, array_like=True):
         return self.documents[lang].get(day, 0) - self.of_wires.get(lang, {}).get(day, 0)
 
     def count(
-        self,
-        members: Sequence[WindowItem],
-        lang: str,
-        needed: int,
-        rule: BurstRule,
-        hour: int,
+        self, members: Sequence[WindowItem], lang: str, needed: int, rule: BurstRule, hour: int
     ) -> Story:
         """Measure a story that needs ``needed`` items, or those of the rule where items are counted."""
         by_source: dict[str, list[WindowItem]] = {}

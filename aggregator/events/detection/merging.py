@@ -110,10 +110,13 @@ class ClusterMerger:
     def place(self, overrides: EditorOverrides, clock_ms: int) -> None:
         """Move what editors put into an event to its cluster; an event without a cluster gets one."""
         events, by_key, new = self._open_events.by_id, self._clusters.by_key, dict[str, Cluster]()
-        for number, event_id in overrides.placed.values():
-            member = self._clusters.find_item(number) if event_id else None
-            if member is None or (cluster := by_key[member.cluster_key]).event_id == event_id:
-                continue
+        placed = [
+            (member, cluster, event_id)
+            for number, event_id in overrides.placed.values()
+            if event_id and (member := self._clusters.find_item(number))
+            if (cluster := by_key[member.cluster_key]).event_id != event_id
+        ]
+        for member, cluster, event_id in placed:
             if event_id not in events and event_id not in new:
                 new[event_id] = self._clusters.create(member)
             self._move([member], cluster, new.get(event_id) or by_key[events[event_id].cluster_key])
@@ -125,7 +128,7 @@ class ClusterMerger:
                 event.absorbed = [id_ for id_ in event.absorbed if id_ != event_id]
             self._open_events.fire(cluster, clock_ms, 0.0, 0)
             events[event_id].reason = ""
-        if overrides.placed:
+        if placed:
             self._open_events.refresh_headlines()
 
     def merge_changed_steps(self, overrides: EditorOverrides, clock_ms: int) -> Iterator[None]:
@@ -134,9 +137,13 @@ class ClusterMerger:
         self._arranged = {i for _, i in overrides.placed.values()} | {i for i, _ in overrides.merges.values()}
         for key in sorted(self._clusters.changed_keys):
             yield from self._merge_with_candidates(key, key_terms, clock_ms)
+        has_event = False
         for key in sorted(self._clusters.changed_keys):
             if key in self._clusters.by_key:
+                has_event |= self._clusters.by_key[key].event_id is not None
                 self._divide(key, clock_ms)
+        if has_event:
+            self._open_events.refresh_headlines()
 
     def merge(self, into: Cluster, absorbed: Cluster, clock_ms: int) -> None:
         """Move all items of ``absorbed`` into ``into``; if both are events, that of ``absorbed`` closes."""
@@ -208,7 +215,6 @@ class ClusterMerger:
             for member in outliers:
                 self._move([member], cluster, self._clusters.create(member, f":{clock_ms}"))
             self.divide(cluster, clock_ms)
-            self._open_events.refresh_headlines()
         elif len(cluster.members) >= ENOUGH_ITEMS:
             self._assign_again([cluster], clock_ms)
             self._check_burst(cluster)

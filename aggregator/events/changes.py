@@ -162,7 +162,8 @@ class EventUnitOfWork:
 
     async def close_arranged(self, open_ids: Collection[str], now_ms: int) -> None:
         """Close what editors opened but the detector did not, for it has none of its articles any more."""
-        for id_ in sorted({to for _, to in self.overrides.placed.values()}.difference(open_ids)):
+        live = {id_ for id_, e in self.summaries.items() if e.status != "closed"}
+        for id_ in sorted({to for _, to in self.overrides.placed.values()}.difference(open_ids) & live):
             if (event := await self.get(id_)) and event.status != "closed":
                 self.put(replace(event, status="closed"), "closed", now_ms)
 

@@ -76,7 +76,7 @@ class LeaderState:
     def apply_overrides(self, overrides_value: bytes | None) -> None:
         """Apply the stored editor overrides to the detector when they changed."""
         if overrides_value != self.overrides_value:
-            self.overrides_changed = bool(self.overrides_value)
+            self.overrides_changed = self.overrides_value != b""
             self.overrides_value = overrides_value
             self.detector.set_overrides(OVERRIDES_FORMAT.decode(overrides_value))
             self.pending_changes += self.detector.drain_changes()
@@ -289,7 +289,7 @@ class DetectorRunner:
             await unit.add_detector_changes(leader.pending_changes)
             for first_version, article_id in leader.deleted_articles.items():
                 await unit.remove_article(first_version, article_id, now_ms)
-            if leader.overrides_changed:
+            if not self.has_backlog:  # else the detector may open them yet
                 await unit.close_arranged(leader.detector.open_events.by_id, now_ms)
             unit.drop_expired(self._trusted_ms(now_ms))
         return unit

@@ -714,12 +714,16 @@ async def test_a_deleted_article_of_no_event_changes_nothing(room: Newsroom) -> 
     assert await room.overrides() == before
 
 
-async def test_what_editors_opened_is_closed_if_its_articles_are_too_old(room: Newsroom) -> None:
+@pytest.mark.parametrize("is_new_leader", [False, True])
+async def test_what_editors_opened_is_closed_if_its_articles_are_too_old(
+    room: Newsroom, is_new_leader: bool
+) -> None:
     """The detector has them no longer in its window, so no later article can close the event."""
     bridge, _ = await room.two_events()
     room.stream.burst(5, start=230)
-    await room.tick(236)
+    await room.tick(243)
     left = await room.act(bridge.id, "move_items", items=bridge.items[:2], minute=243)
+    room.detector = detector_over(room.store) if is_new_leader else room.detector
     room.stream.add(262)
     await room.tick(263)
 

@@ -7,7 +7,7 @@ import hashlib
 import logging
 import random
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 
@@ -26,6 +26,7 @@ from aggregator.events.webhooks.mail import SmtpServer
 from aggregator.events.webhooks.outbox import Attempt, Delivery, DeliveryQueue, DeliveryResult, Outbox
 from aggregator.events.webhooks.sender import TargetSender
 from aggregator.events.webhooks.subscriptions import (
+    LISTED_EVENTS,
     Headlines,
     Subscription,
     Subscriptions,
@@ -160,10 +161,9 @@ class WebhookDispatcher(PeriodicTask):
             new_states[id_] = msgspec.structs.replace(state, digest_ms=period[1])
             if state.digest_ms:  # none of the day on which the hour was set
                 alerts.append(await self._digest(desks[id_], *period))
-        told = [event for *_, event in calls] + [
-            event for alert in alerts if not alert.sections for event in alert.events
-        ]
-        headlines = await self._headlines(told)
+        listed = (alert.events[:LISTED_EVENTS] for alert in alerts if not alert.sections)
+        told = {event.id: event for event in chain((event for *_, event in calls), *listed)}
+        headlines = await self._headlines(told.values())
         new = [self._delivery(*call, headlines) for call in calls]
         new += [
             self._alert_delivery(alert, target, headlines, now_ms)
@@ -189,7 +189,7 @@ class WebhookDispatcher(PeriodicTask):
         sizes = {name: len(listed) for name, listed in lists.items() if listed}
         return Alert(desk, tuple(chain(*lists.values())), kind="digest", sections=sizes)
 
-    async def _headlines(self, events: Sequence[Event]) -> dict[str, list[ArticleRecord]]:
+    async def _headlines(self, events: Collection[Event]) -> dict[str, list[ArticleRecord]]:
         """The newest articles of each event, of different outlets."""
         ids = {event.id: event.items[-LATEST_ITEMS:] for event in events}
         found = await self._get_articles(list({*chain(*ids.values())})) if self._get_articles and ids else {}

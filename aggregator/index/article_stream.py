@@ -186,12 +186,11 @@ class ArticleStream:
         self, positions: Mapping[bytes, bytes], count: int
     ) -> tuple[list[list[bytes]], list[tuple[int, bytes]]]:
         """By space: stored entries after ``positions``, and the segment and position of the last one."""
-        spaces = self._spaces
-        cursors = [await self._resume_position(space, positions) for space in spaces]
-        payloads: list[list[bytes]] = [[] for _ in spaces]
-        reading = list(range(len(spaces)))
+        cursors = [await self._resume_position(space, positions) for space in self._spaces]
+        payloads: list[list[bytes]] = [[] for _ in cursors]
+        reading = list(range(len(cursors)))
         while reading:
-            tags = [keys.tag(spaces[i], cursors[i][0]) for i in reading]
+            tags = [keys.tag(self._spaces[i], cursors[i][0]) for i in reading]
             room = [count - len(payloads[i]) for i in reading]
             sealed, read = await self._read_with_sealed(tags, [cursors[i][1] for i in reading], max(room))
             continuing = []

@@ -63,10 +63,9 @@ async def run_all(args: argparse.Namespace) -> list[ChaosReport]:
         deployment, setting = name.split(",")
         known = POWER_LOSS if setting == "power" else FAULTS_OF[deployment]
         faults = {kind: fault for kind, fault in known.items() if not args.kinds or kind in args.kinds}
-        count, options = args.each * len(faults), {"seed": args.seed, "rate": args.rate}
+        limits = {"seed": args.seed, "rate": args.rate, "longest_s": 60 * args.minutes}
         if faults:
-            longest_s = 60 * args.minutes
-            results.append(await chaos(deployment, setting, faults, count, longest_s=longest_s, **options))
+            results.append(await chaos(deployment, setting, faults, args.each * len(faults), **limits))
             print("\n".join(results[-1].lines()), flush=True)
     return results
 

@@ -162,7 +162,7 @@ def test_a_notification_in_the_future_delays_nothing(sent_ms: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("desk", "later", "told"),
+    ("desk", "later", "reported"),
     [
         (DESK, story("e1", 6), True),
         (DESK, story("e1", 6, status="closed"), True),
@@ -172,10 +172,12 @@ def test_a_notification_in_the_future_delays_nothing(sent_ms: int) -> None:
         (NIGHT, story("e1", 60), False),
     ],
 )
-def test_a_later_change_follows_an_alert(desk: Desk, later: Event, told: bool) -> None:
+def test_a_later_change_follows_an_alert(desk: Desk, later: Event, reported: bool) -> None:
     """Of an event that was reported and may be, in no quiet hours."""
     states = {"d1": DeskState(notified=("e1",), sent_ms=EVENT_MS)}
     changes = [("development", later.id)]
     _, alerts = plan_alerts([desk], ["d1"], states, [later.id], {later.id: later}, EVENT_MS, changes)
 
-    assert [(alert.kind, alert.events) for alert in alerts] == ([("development", (later,))] if told else [])
+    assert [(alert.kind, alert.events) for alert in alerts] == (
+        [("development", (later,))] if reported else []
+    )

@@ -123,7 +123,7 @@ def path_requests() -> Iterator[tuple[str, str, str]]:
         ):
             yield "query", "GET", f"/v1/events?{parameter}={escaped}"
             yield "query", "GET", f"/?{parameter}={escaped}"
-        for page in ("/search?q=", "/compare?a=x&b=", "/sign-in?next=", "/search?q=", "/v1/search?q="):
+        for page in ("/compare?a=x&b=", "/sign-in?next=", "/search?q=", "/v1/search?q="):
             yield "query", "GET", page + escaped
         for parameter in ("q", "lang", "source", "verdict", "since", "until", "page", "cursor", "limit"):
             yield "query", "GET", f"/v1/search?q=bridge&{parameter}={escaped}"

@@ -337,7 +337,7 @@ def _answered(call: Call, stored: frozenset[str], new: str) -> list[tuple[frozen
         if call.effect is not None and call.effect != (call.id in stored):
             return []
         left = stored - {call.id}
-        return [(left, heir) for heir in (left if call.id == new else {new}) or {""}]
+        return [(left, next_new) for next_new in (left if call.id == new else {new}) or {""}]
     new = new or call.id
     is_wrong = call.outcome is not None and (call.outcome.verdict == "duplicate") == (call.id == new)
     return [] if is_wrong else [(stored | {call.id}, new)]

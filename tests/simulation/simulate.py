@@ -532,7 +532,7 @@ def _contents(request: Request) -> list[tuple[str, bytes | None, Story | None]]:
     """(id, content, story) that the request writes; None: the id is removed."""
     if isinstance(request, Remove):
         return [(request.id, None, None)]
-    # Of two parts of one text (v) either may stand for the other article or for the same.
+    # A part of a text (v) may be a version of the article with the other part, or another article.
     return [(p.id, _content(p), None if p.text[0] == "v" else p.story) for p in _posts_of(request)]
 
 

@@ -161,8 +161,8 @@ def core(
     return Core(built.index, built.ingest, built.related, built.explain, built.search, clock)
 
 
-def write_model(directory: Path, group: str = "xx") -> None:
-    """A model to migrate to, with one word; of other texts the fingerprint is that of hashed words."""
+def write_model(directory: Path) -> None:
+    """A model "xx" to migrate to, with one word; of other texts the fingerprint is that of hashed words."""
     ones, offset = np.ones((1, 64), np.float32), np.zeros(64)
-    model = FeatureModel(group, ("marmoset",), ones[0, :1], ones, offset, tokenizer_recipe(group))
-    save(model, directory / f"{group}.model")
+    model = FeatureModel("xx", ("marmoset",), ones[0, :1], ones, offset, tokenizer_recipe("xx"))
+    save(model, directory / "xx.model")

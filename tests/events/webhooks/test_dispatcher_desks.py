@@ -32,11 +32,6 @@ from tests.support.mail_server import MailServer, mail_server
 pytestmark = pytest.mark.integration
 
 
-def mail_of(envelope: Any) -> Any:
-    """The message that was received."""
-    return email.message_from_bytes(envelope.content, policy=email.policy.default)
-
-
 @dataclass
 class Newsroom:
     """A desk over one store with its dispatcher; ``calls``: what the receiver at ``url`` got."""
@@ -70,6 +65,11 @@ class Newsroom:
             EVENT_MS,
         )
         await self.dispatcher.lead()
+
+
+def mail_of(envelope: Any) -> Any:
+    """The message that was received."""
+    return email.message_from_bytes(envelope.content, policy=email.policy.default)
 
 
 def text_of(message: EmailMessage, kind: str = "plain") -> str:
@@ -138,7 +138,7 @@ async def test_an_event_reaches_every_target_of_its_desk_once(newsroom: Newsroom
     signed = next(call for call in newsroom.calls if "type" in call)
     text = next(call["text"] for call in newsroom.calls if "text" in call)
     (envelope,) = newsroom.mail.envelopes
-    message = email.message_from_bytes(envelope.content, policy=email.policy.default)
+    message = mail_of(envelope)
 
     assert len(newsroom.calls) == 2
     assert (signed["type"], signed["data"]["desk"]) == (
@@ -160,7 +160,7 @@ async def test_a_mail_says_enough_to_decide(newsroom: Newsroom) -> None:
     await newsroom.add("desk@newsroom.example", kind="mail")
     await newsroom.change("e1", 4, first=(EVENT_MS, "e10", "one.example"))
     (envelope,) = newsroom.mail.envelopes
-    message = email.message_from_bytes(envelope.content, policy=email.policy.default)
+    message = mail_of(envelope)
 
     assert text_of(message) == (
         "Bridge <closed> @all https://news.example/events/e1\n"
@@ -177,7 +177,7 @@ async def test_a_mail_says_enough_to_decide(newsroom: Newsroom) -> None:
     assert "javascript:alert(1)<br>" in html and 'href="javascript' not in html
 
 
-async def test_later_changes_are_told_to_targets_that_chose_them(newsroom: Newsroom) -> None:
+async def test_later_changes_reach_targets_that_chose_them(newsroom: Newsroom) -> None:
     """Of events that the desk has reported."""
     await newsroom.add()
     await newsroom.add("desk@newsroom.example", kind="mail", kinds=("development", "closed"))
@@ -189,7 +189,7 @@ async def test_later_changes_are_told_to_targets_that_chose_them(newsroom: Newsr
     await newsroom.change("e1", 7, "doubled")
     await newsroom.change("e1", 8, "closed", status="closed")
     sent = newsroom.mail.envelopes
-    mails = [email.message_from_bytes(e.content, policy=email.policy.default) for e in sent]
+    mails = [mail_of(envelope) for envelope in sent]
 
     assert [mail["Subject"] for mail in mails] == [
         f"Harbour: {label}Bridge <closed> @all" for label in ("", "Development in: ", "Ended: ")
@@ -198,7 +198,7 @@ async def test_later_changes_are_told_to_targets_that_chose_them(newsroom: Newsr
     assert [call["type"] for call in newsroom.calls] == ["desk.alert"]
 
 
-async def test_a_digest_tells_the_day_of_a_desk_once(newsroom: Newsroom) -> None:
+async def test_a_digest_reports_the_day_of_a_desk_once(newsroom: Newsroom) -> None:
     """At its hour in its time zone, by mail and as text; none for the day on which the hour was set."""
     await newsroom.add()
     await newsroom.add(format="slack")
@@ -222,13 +222,13 @@ async def test_a_digest_tells_the_day_of_a_desk_once(newsroom: Newsroom) -> None
     assert await sent(six_ms - 10) == []
     title = "Harbour: digest, 1 published, 10 new, 1 unhandled"
     assert await sent(six_ms) == await sent(six_ms + DAY_MS - 10) == [title]
-    text = mail_of(newsroom.mail.envelopes[0]).get_body(["plain"]).get_content()
+    text = text_of(mail_of(newsroom.mail.envelopes[0]))
     assert text.index("PUBLISHED: 1") < text.index("NEW: 10") < text.index("UNHANDLED: 1")
     assert "https://news.example/events/e3" in text and "/events/other" not in text
     assert {call.get("type") or call["text"].splitlines()[0] for call in newsroom.calls} == {
         "desk.digest", title,
     }  # fmt: skip
-    # After days without service the last day alone is told.
+    # After days without service the last day alone is reported.
     assert await sent(six_ms + 9 * DAY_MS) == [title, "Harbour: digest"]
 
 
@@ -252,7 +252,7 @@ async def test_many_events_are_one_message(newsroom: Newsroom) -> None:
     newsroom.clock.now_ms += 5 * MINUTE_MS
     await newsroom.dispatcher.lead()
     data = newsroom.calls[-1]["data"]
-    message = email.message_from_bytes(newsroom.mail.envelopes[-1].content, policy=email.policy.default)
+    message = mail_of(newsroom.mail.envelopes[-1])
     await newsroom.dispatcher.lead()
 
     assert len(newsroom.calls) == 2

@@ -98,7 +98,7 @@ async def test_no_more_than_the_limit_is_registered(store: Store) -> None:
     ],
 )
 def test_addresses_are_masked(kind: TargetKind, url: str, shown: str) -> None:
-    """The host and the end of the id, which tells two of one host apart; no token, user and password."""
+    """The host and the end of the id, which distinguishes two of one host; no token, user and password."""
     assert Subscription("77a7c1", url, "", kind=kind).shown_url == shown
 
 

@@ -29,7 +29,7 @@ STORY = (
 )
 PAGES = ("/", "/search?q={id}", "/compare?a={id}&b={other}", "/events/{event}", "/health", "/docs",
 "/sign-in?next={raw}", "/nothing/{raw}",
-         "/search?q={raw}", "/compare?a={raw}&b={raw}", "/?term={raw}", "/?source={raw}",
+         "/compare?a={raw}&b={raw}", "/?term={raw}", "/?source={raw}",
          "/?watch={raw}", "/search?q={raw}", "/search?q=Estmark", "/search?q=Estmark&source={raw}",
          "/articles/{id}/provenance", "/events/{event}/provenance", "/sources", "/sources?q={raw}",
          "/sources/{source}", "/desks", "/desks?done=created&target={raw}", "/?watch={desk}")  # fmt: skip

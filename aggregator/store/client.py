@@ -60,13 +60,8 @@ STORE_RIGHTS = (
 CLUSTER_RIGHTS = "+cluster|slots +cluster|shards +cluster|info +command +asking +readonly"
 # The part of a server's configuration that ``diagnostics.py`` evaluates.
 _CHECKED_SETTINGS = (
-    "appendfsync",
-    "save",
-    "maxmemory-policy",
-    "min-replicas-to-write",
-    "stop-writes-on-bgsave-error",
-    "auto-aof-rewrite-percentage",
-    "dir",
+    "appendfsync save maxmemory-policy min-replicas-to-write stop-writes-on-bgsave-error "
+    "auto-aof-rewrite-percentage dir"
 )
 
 
@@ -133,9 +128,7 @@ class RedisClient:
     ) -> None:
         self.address, self.prefix, self.is_cluster = at.shown, at.prefix, at.is_cluster
         self.replicates = at.replicas != 0
-        self._replicas = defaultdict[str, _Replicas](
-            lambda: _Replicas(at.replicas)
-        )  # by node; "": no cluster
+        self._replicas = defaultdict[str, _Replicas](lambda: _Replicas(at.replicas))
         self._driver_client: Any = driver_client
         self._concurrency = asyncio.Semaphore(max_concurrency)
         self._acquire_timeout_s = acquire_timeout_s
@@ -347,9 +340,8 @@ class RedisClient:
         length = len(self.prefix)
         with self._translated_errors:
             found: list[bytes] = []
-            async for key in self._driver_client.scan_iter(
-                match=self.prefix + pattern, count=_KEYS_PER_SCAN_BATCH
-            ):
+            keys = self._driver_client.scan_iter(match=self.prefix + pattern, count=_KEYS_PER_SCAN_BATCH)
+            async for key in keys:
                 found.append(key[length:])
                 if len(found) == _KEYS_PER_SCAN_BATCH:
                     yield found
@@ -382,7 +374,9 @@ class RedisClient:
 
     async def _read_config(self, target: dict[str, Any]) -> dict[str, str]:
         try:
-            reply = await self._driver_client.execute_command("CONFIG GET", *_CHECKED_SETTINGS, **target)
+            reply = await self._driver_client.execute_command(
+                "CONFIG GET", *_CHECKED_SETTINGS.split(), **target
+            )
         except driver.ResponseError as error:
             if isinstance(error, driver.BusyLoadingError):
                 raise
@@ -403,7 +397,7 @@ class RedisClient:
 
 
 class _Replicas:
-    """The replicas of one server. ``number``: how many must confirm a commit; None: all."""
+    """Those of a server, "", or of a node, its name. ``number``: how many confirm a commit; None: all."""
 
     def __init__(self, number: int | None) -> None:
         self._number = number

@@ -110,9 +110,8 @@ def find_incident(known: Remembered | None, seen: Seen) -> Incident | None:
         what = f"was set back: it has taken {seen.taken:,} articles, and had {known.taken:,}"
     elif known is not None and known.has_keys and not seen.has_keys:
         what = "has lost its API keys; those that a process has read stay valid there"
-    return (
-        Incident(f"The store {what}: articles are stored and answered unchecked; {_REMEDY}") if what else None
-    )
+    sentence = f"The store {what}: articles are stored and answered unchecked; {_REMEDY}"
+    return Incident(sentence) if what else None
 
 
 class StoreMemory:

@@ -292,10 +292,9 @@ class RedisStore:
 
     async def delete(self, keys: Sequence[bytes]) -> None:
         """Remove keys with one UNLINK, on a cluster one per key."""
+        commands = [("UNLINK", key) for key in keys] if self._client.is_cluster else [("UNLINK", *keys)]
         if keys:
-            await self._write_to().send(
-                [("UNLINK", key) for key in keys] if self._client.is_cluster else [("UNLINK", *keys)]
-            )
+            await self._write_to().send(commands)
 
     async def time_ms(self) -> int | None:
         """TIME of the server, on a cluster of one primary: a script, since its key selects the node."""
@@ -320,9 +319,8 @@ class RedisStore:
         if count < 1:
             return []
         newest = b"(" + before if before else b"+"
-        (answer,) = await self._client.send(
-            [("XREVRANGE", key, newest, b"-", b"COUNT", count)], retry_read=True
-        )
+        command = ("XREVRANGE", key, newest, b"-", b"COUNT", count)
+        (answer,) = await self._client.send([command], retry_read=True)
         return parse_stream_entries(answer)
 
     async def stream_lengths(self, keys: Sequence[bytes]) -> list[int]:

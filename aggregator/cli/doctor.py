@@ -21,7 +21,7 @@ import aiohttp
 from aggregator import __version__
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.app import open_service
+from aggregator.app import load_outlets, open_service
 from aggregator.backup.restore import OWN_PREFIXES
 from aggregator.cli.config import shown
 from aggregator.cli.doctor_contents import (
@@ -151,19 +151,18 @@ def _check_models(settings: Settings) -> Iterator[Finding]:
         yield ok("models", f"{space}: {vocabulary}" + (f", fitted on {corpus}" if corpus else "") + ".")
 
 
-def _check_policies(settings: Settings) -> Iterator[Finding]:
-    if not settings.policy_profiles_file:
-        return
+def _check_files(settings: Settings) -> Iterator[Finding]:
     try:
+        load_outlets(settings)
         policies = load_policies(settings)
     except ConfigurationError as error:
         for problem in error.problems:
-            yield wrong("policies", problem, EXIT_CONFIGURATION_ERROR)
+            yield wrong("files", problem, EXIT_CONFIGURATION_ERROR)
         return
     for name in policies.names[1:]:
         patterns = [p for rule in policies.rules if rule.profile == name for p in rule.patterns]
         sources = f"for sources {', '.join(patterns)}" if patterns else "on request only"
-        yield ok("policies", f"{name}: {_changed_fields(policies, name)}; {sources}.")
+        yield ok("files", f"policy {name}: {_changed_fields(policies, name)}; {sources}.")
 
 
 def _changed_fields(policies: PolicyProfiles, profile: str) -> str:
@@ -319,7 +318,7 @@ CHECKS: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
     _check_program,
     _check_settings,
     _check_models,
-    _check_policies,
+    _check_files,
     _check_store,
     _check_contents,
     _check_service,

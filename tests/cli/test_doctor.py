@@ -166,6 +166,18 @@ def test_policy_profiles_are_printed(
     assert "profiles.agency.related_bits: 9 must be a number from 0 to 7." in output
 
 
+def test_a_faulty_file_of_outlets_is_reported(
+    tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before a service is started with it, which would refuse."""
+    file = tmp_path / "outlets.toml"
+    file.write_text("[outlets")
+    options = ("--data-dir", str(tmp_path / "data"), "--port", str(free_port))
+
+    assert run("doctor", *options, "--outlets-file", str(file)) == 2
+    assert f"wrong  files     outlets_file: {file} is not valid TOML" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("url", "is_noted"),
     [

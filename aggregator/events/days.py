@@ -34,7 +34,7 @@ class Day:
         return cls(datetime.fromtimestamp(at_ms / 1000, known).date(), known)
 
     def shifted(self, days: int) -> Day:
-        """The day so many days later, or the last or first one of the calendar."""
+        """The day ``days`` later, or the last or first one of the calendar."""
         ordinal = self.date.toordinal() + days
         return Day(date.fromordinal(min(max(ordinal, 1), date.max.toordinal())), self.zone)
 

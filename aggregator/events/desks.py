@@ -178,9 +178,9 @@ def plan_alerts(
                 new_states[desk.id] = msgspec.structs.replace(states[desk.id], held=(), dropped=0)
             continue
         former = states.get(desk.id, DeskState())
-        told = [(kind, events[id_]) for kind, id_ in later if id_ in former.notified and id_ in events]
+        followed = [(kind, events[id_]) for kind, id_ in later if id_ in former.notified and id_ in events]
         if not is_quiet(desk, now_ms):
-            alerts += [Alert(desk, (event,), kind=kind) for kind, event in told if is_reportable(event)]
+            alerts += [Alert(desk, (event,), kind=kind) for kind, event in followed if is_reportable(event)]
         state = observe(desk, former, changed, events, now_ms)
         due = due_events(desk, state, events, now_ms)
         if due:

@@ -1,6 +1,6 @@
 """Figures of an event over time: how many dead or missing its headlines say, and who said it first. Pure.
 
-A number belongs to a word of the lexicon (``toll``) that it stands beside, or with words between that link
+A number belongs to a word of the lexicon (``toll``) that it is next to, or with words between that link
 them (``toll_link``): "12 people dead", "death toll rises to 12", "12人死亡". Ages, times, years and decimals
 (``toll_not``: words behind them) belong to none.
 """
@@ -34,16 +34,16 @@ def figures_over_time(headlines: Iterable[Said]) -> dict[str, list[Figure]]:
     for at_ms, source, figures in sorted(headlines, key=lambda said: said[0]):
         for kind, value in figures.items():
             found.setdefault(kind, {}).setdefault(value, []).append((at_ms, source))
-    outlets = {kind: {n: _outlets(told) for n, told in values.items()} for kind, values in found.items()}
+    outlets = {kind: {n: _outlets(r) for n, r in values.items()} for kind, values in found.items()}
     return {
-        kind: [(n, *told[0], len(outlets[kind][n])) for n, told in values.items()][-MAX_VALUES:]
+        kind: [(n, *reports[0], len(outlets[kind][n])) for n, reports in values.items()][-MAX_VALUES:]
         for kind, values in found.items()
         if len(set().union(*outlets[kind].values())) >= MIN_OUTLETS
     }
 
 
-def _outlets(told: Iterable[tuple[int, str]]) -> set[str]:
-    return {outlet_key(source) for _, source in told}
+def _outlets(reports: Iterable[tuple[int, str]]) -> set[str]:
+    return {outlet_key(source) for _, source in reports}
 
 
 def figures_in(title: str, lang: str) -> dict[str, int]:

@@ -35,7 +35,7 @@ MIN_COMPARED = 48
 # Per cache; a cached article takes about 3 kB.
 CACHE_ENTRIES = 4096
 EVENT_MEMBERS_TTL_MS = 5_000
-# An interest of a reader: so many of its articles are looked up until there is an answer.
+# Articles of one interest of a reader that are looked up, in order, until there is an answer.
 MAX_LOOKUPS = 3
 EVEN_ODDS = 0.5
 

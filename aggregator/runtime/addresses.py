@@ -49,7 +49,7 @@ def command(subcommand: str, settings: Settings) -> str:
 
 
 def say(settings: Settings, text: str) -> None:
-    """Tell whoever started the service, on standard output; with ``log_format`` json as a log record."""
+    """Print a line for the operator on standard output; with ``log_format`` json, log it."""
     if settings.log_format == "json":
         log.info("%s", text)
     else:

@@ -402,7 +402,7 @@ class _Replicas:
     def __init__(self, number: int | None) -> None:
         self._number = number
         self.required = self.connected = 1  # those that must confirm a commit, and those there are
-        self.complete_s = float("-inf")  # when so many were there
+        self.complete_s = float("-inf")  # last time that those required were connected
         self.waits: list[Command] = [("WAIT", 1, _WAIT_MS)]
 
     def note(self, report: bytes) -> None:

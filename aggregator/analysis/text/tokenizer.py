@@ -117,7 +117,7 @@ def phrases(query: str, lang: str) -> tuple[tuple[str, ...], ...]:
 
 
 def has_phrase(terms: Sequence[str], phrase: tuple[str, ...]) -> bool:
-    """Whether the terms of a phrase stand next to each other in ``terms``, in its order."""
+    """Whether the terms of a phrase are next to each other in ``terms``, in its order."""
     size = len(phrase)
     return any(tuple(terms[at : at + size]) == phrase for at in range(len(terms) - size + 1))
 

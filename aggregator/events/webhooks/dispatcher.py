@@ -162,8 +162,8 @@ class WebhookDispatcher(PeriodicTask):
             if state.digest_ms:  # none of the day on which the hour was set
                 alerts.append(await self._digest(desks[id_], *period))
         listed = (alert.events[:LISTED_EVENTS] for alert in alerts if not alert.sections)
-        told = {event.id: event for event in chain((event for *_, event in calls), *listed)}
-        headlines = await self._headlines(told.values())
+        shown = {event.id: event for event in chain((event for *_, event in calls), *listed)}
+        headlines = await self._headlines(shown.values())
         new = [self._delivery(*call, headlines) for call in calls]
         new += [
             self._alert_delivery(alert, target, headlines, now_ms)
@@ -196,20 +196,20 @@ class WebhookDispatcher(PeriodicTask):
         records = {id_: [found[item].record for item in items if item in found] for id_, items in ids.items()}
         return {event.id: newest_of_outlets(records[event.id], event.title) for event in events}
 
-    def _alert_delivery(self, alert: Alert, target: Subscription, told: Headlines, now_ms: int) -> Delivery:
+    def _alert_delivery(self, alert: Alert, target: Subscription, latest: Headlines, now_ms: int) -> Delivery:
         id_ = _delivery_id(target.id, *(event.id for event in alert.events), alert.kind, now_ms)
-        body = alert_body(alert, target, now_ms, self._base_url, told)
+        body = alert_body(alert, target, now_ms, self._base_url, latest)
         count = len(alert.events) + alert.dropped
         first = alert.events[0].id if alert.events else ""
         return Delivery(id_, target.id, first, alert.kind, body, now_ms, now_ms, events=count)
 
     def _delivery(
-        self, target: Subscription, change: ChangeRecord, event: Event, told: Headlines
+        self, target: Subscription, change: ChangeRecord, event: Event, latest: Headlines
     ) -> Delivery:
         """A delivery whose id derives from its content: the same change always has the same id."""
         subject, now_ms = (target.id, change.event_id, change.kind), self._clock()
         id_ = _delivery_id(*subject, change.revision, change.at_ms)
-        body = event_payload(event, change.kind, change.at_ms, target.format, self._base_url, told)
+        body = event_payload(event, change.kind, change.at_ms, target.format, self._base_url, latest)
         return Delivery(id_, *subject, body, now_ms, now_ms)
 
     async def _save_results(self) -> None:

@@ -133,7 +133,7 @@ def new_secret() -> str:
 
 
 def event_payload(
-    event: Event, kind: str, at_ms: int, payload_format: PayloadFormat, base_url: str, told: Headlines
+    event: Event, kind: str, at_ms: int, payload_format: PayloadFormat, base_url: str, latest: Headlines
 ) -> bytes:
     """Body of an event call. ``base_url``: public URL of the service; without it the link is missing."""
     url = event_url(event, base_url) if base_url else None
@@ -141,12 +141,12 @@ def event_payload(
         title = slack_text(title_of(event))
         linked = f"<{url}|{title}>" if url else title
         text = f"{_KIND_LABELS.get(kind, kind.capitalize())}: {linked} ({slack_text(size_summary(event))})"
-        lines = (slack_text(_told(record)) for record in told.get(event.id, ()))
+        lines = (slack_text(_line_of(record)) for record in latest.get(event.id, ()))
         return msgspec.json.encode({"text": "\n".join((text, *lines))})
-    return _encode(f"event.{kind}", at_ms, event_data(event, base_url, told))
+    return _encode(f"event.{kind}", at_ms, event_data(event, base_url, latest))
 
 
-def event_data(event: Event, base_url: str, told: Headlines) -> dict[str, object]:
+def event_data(event: Event, base_url: str, latest: Headlines) -> dict[str, object]:
     """The fields of an event in a call."""
     return {
         "id": event.id,
@@ -163,7 +163,7 @@ def event_data(event: Event, base_url: str, told: Headlines) -> dict[str, object
         "last_seen": format_rfc3339(event.last_seen_ms),
         "reason": event.reason,
         "first_source": event.first[2] if event.first else "",
-        "headlines": [{"source": r.source, "title": r.title, "url": r.url} for r in told.get(event.id, ())],
+        "headlines": [{"source": r.source, "title": r.title, "url": r.url} for r in latest.get(event.id, ())],
         "merged_into": event.merged_into,
         "developments": [{"at": format_rfc3339(ms), "terms": terms} for ms, terms in event.developments],
         "revision": event.revision,
@@ -183,16 +183,16 @@ class Message(msgspec.Struct, frozen=True):
     body: str
 
 
-def alert_body(alert: Alert, target: Subscription, at_ms: int, base_url: str, told: Headlines) -> bytes:
+def alert_body(alert: Alert, target: Subscription, at_ms: int, base_url: str, latest: Headlines) -> bytes:
     """What is delivered to a target for an alert."""
     if target.kind == "webhook" and target.format == "standard":
         data = {
             "desk": {"id": alert.desk.id, "name": alert.desk.name},
-            "events": [event_data(event, base_url, told) for event in alert.events[:LISTED_EVENTS]],
+            "events": [event_data(event, base_url, latest) for event in alert.events[:LISTED_EVENTS]],
             "more": max(0, len(alert.events) - LISTED_EVENTS) + alert.dropped,
         }
         return _encode(f"desk.{alert.kind}", at_ms, data)
-    return encode_message(alert_message(alert, at_ms, base_url, told, target.kind == "mail"), target)
+    return encode_message(alert_message(alert, at_ms, base_url, latest, target.kind == "mail"), target)
 
 
 def ping_body(desk: Desk | None, target: Subscription, at_ms: int, base_url: str) -> bytes:
@@ -221,7 +221,7 @@ def encode_message(message: Message, target: Subscription) -> bytes:
     return msgspec.json.encode(message)
 
 
-def alert_message(alert: Alert, at_ms: int, base_url: str, told: Headlines, with_links: bool) -> Message:
+def alert_message(alert: Alert, at_ms: int, base_url: str, latest: Headlines, with_links: bool) -> Message:
     """The text of an alert: one event with its headline as the title, several as a list."""
     name, count = alert.desk.name, len(alert.events) + alert.dropped
     label = f"{_KIND_LABELS[alert.kind]}: " if alert.kind in _KIND_LABELS else ""
@@ -233,8 +233,8 @@ def alert_message(alert: Alert, at_ms: int, base_url: str, told: Headlines, with
     for at, event in enumerate(shown):
         parts += [f"{headings[at].upper()}: {alert.sections[headings[at]]}"] if at in headings else []
         lines = _event_lines(event, at_ms, base_url, time_zone(alert.desk.time_zone))
-        records = told.get(event.id, ())
-        lines[2:2] = [f"{_told(record)} {record.url if with_links else ''}".rstrip() for record in records]
+        records = latest.get(event.id, ())
+        lines[2:2] = [f"{_line_of(record)} {record.url if with_links else ''}".rstrip() for record in records]
         parts.append("\n".join(lines))
     if count > len(shown):
         parts.append(f"and {count - len(shown)} more")
@@ -256,7 +256,7 @@ def _event_lines(event: Event, now_ms: int, base_url: str, zone: tzinfo) -> list
     return [_cut(title_of(event)) + link, facts, f"Why: {event.reason}"]
 
 
-def _told(record: ArticleRecord) -> str:
+def _line_of(record: ArticleRecord) -> str:
     return f"{outlet_name(record.source) or 'Unnamed outlet'}: {_cut(record.title)}"
 
 

@@ -234,8 +234,8 @@ async def source(request: web.Request, name: str) -> web.Response:
     """Page: one outlet."""
     service = request.app[SERVICE]
     found, family = await service.articles.sources.get(name)
-    told = EventFilter(source=name)
-    events = await service.events.repository.list_events(limit=MAX_COUNTED_EVENTS, event_filter=told)
+    of_outlet = EventFilter(source=name)
+    events = await service.events.repository.list_events(limit=MAX_COUNTED_EVENTS, event_filter=of_outlet)
     firsts = [event for event in events if event.first and outlet_key(event.first[2]) == outlet_key(name)]
     return html_response(
         request,

@@ -200,7 +200,7 @@ function withMenu(menu, use) {
 
 const setRowStatus = (status) => withMenu("status-menu", ({ dataset }) => setStatus(dataset.event, status));
 
-// Arrow keys move within a menu; a click beside it closes it.
+// Arrow keys move within a menu; a click outside closes it.
 function startMenus() {
   for (const menu of document.querySelectorAll("dialog.menu")) {
     menu.addEventListener("click", (click) => click.target === menu && menu.close("cancel"));

@@ -30,7 +30,7 @@ function showPage() {
   for (const row of rows) row.hidden = false;
   const room = window.innerHeight - (list.getBoundingClientRect().top + window.scrollY);
   const size = Math.max(1, Math.floor(room / rows[0].getBoundingClientRect().height));
-  // Top stories fill the last page of events, without a page of their own.
+  // Top stories fill the last page of events, not a separate page.
   const count = Math.ceil(list.querySelectorAll("li:not(.top-story)").length / size);
   page %= count;
   rows.forEach((row, index) => (row.hidden = Math.floor(index / size) !== page));

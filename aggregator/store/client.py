@@ -189,8 +189,7 @@ class RedisClient:
         now_s = time.monotonic()
         if now_s < self._reconnected_s + _ROLE_CACHE_S:
             return
-        self._reconnected_s, self._run_id = now_s, None
-        self._role_checked_s = float("-inf")
+        self._reconnected_s, self._role_checked_s, self._run_id = now_s, float("-inf"), None
         for replicas in self._replicas.values():
             replicas.complete_s = float("-inf")  # the next server has others
         with contextlib.suppress(*DRIVER_ERRORS):
@@ -248,11 +247,13 @@ class RedisClient:
         """Wait for a write after that of ``key``: a server waits for those of the same connection only."""
         tag = key[: key.index(b"}") + 1] if key.startswith(b"{") else b"{%s}" % key
         replicas = self._replicas[node.name]
-        (report,) = await _execute_on(node, [("INFO",)])
-        replicas.note(repr(report).encode())
+        replicas.note(repr(await node.execute_command("INFO")).encode())
         self._require(replicas, replicas.connected)
         probe = ("SET", tag + b"replicated", b"", "PX", 1000)
-        self._require(replicas, (await _execute_on(node, [probe, *replicas.waits]))[-1])
+        sent = [PipelineCommand(i, *command) for i, command in enumerate((probe, *replicas.waits))]
+        if await node.execute_pipeline(sent):
+            raise next(one.result for one in sent if isinstance(one.result, Exception))
+        self._require(replicas, sent[-1].result)
 
     def _require(self, replicas: _Replicas, found: Any) -> None:
         confirmed = found[1] if isinstance(found, list) else found
@@ -416,14 +417,6 @@ class _Replicas:
         self.waits = [("WAIT", self.required, _WAIT_MS)]
         if has_log:  # a replica that is asked before it has the write reports its disk a second later
             self.waits.append(("WAITAOF", 0, self.required, _WAIT_MS))
-
-
-async def _execute_on(node: Any, commands: Sequence[Command]) -> list[Any]:
-    """Replies of one node of a cluster, by one connection. Raises the first error of any command."""
-    sent = [PipelineCommand(i, *command) for i, command in enumerate(commands)]
-    if await node.execute_pipeline(sent):
-        raise next(one.result for one in sent if isinstance(one.result, Exception))
-    return [one.result for one in sent]
 
 
 def _value(report: bytes, name: bytes) -> bytes | None:

@@ -11,7 +11,7 @@ from tests.chaos.resources import LARGEST
 
 # Figures that are no violation.
 SPLIT_TOPICS = "topics reported by a clock off by days, without an event"
-WHILE_READY = "refusals while ready"  # one, with ``replicated``: whether replicas confirm only a write tells
+WHILE_READY = "refusals while ready"  # with ``replicated`` expected: only a write shows what replicas confirm
 INFORMATIVE = ("acknowledged", "refusals", "topics", "articles read again", SPLIT_TOPICS, LARGEST)
 
 

@@ -42,6 +42,8 @@ EVEN_ODDS = 0.5
 K = TypeVar("K")
 V = TypeVar("V")
 # First number of an article's group -> ids of the articles of its event, oldest first; () without one.
+Groups = frozenset[int | None]
+NO_GROUPS: Groups = frozenset()
 EventMembersOf = Callable[[int], Awaitable[Sequence[str]]]
 
 
@@ -154,9 +156,9 @@ class RelatedArticles:
         return await self._answer([found], [1.0], options)
 
     async def _find(
-        self, subject: Subject, options: RelatedOptions, excluded: frozenset[int | None] = frozenset()
+        self, subject: Subject, options: RelatedOptions, excluded: Groups = NO_GROUPS, at_least: float = 1.0
     ) -> Found | None:
-        """What may be answered, none of the ``excluded`` groups.
+        """What may be answered, none of the ``excluded`` groups, also below the minimum ``at_least``.
 
         None if the subject was cached and its id is bound to something else by now.
         """
@@ -185,12 +187,12 @@ class RelatedArticles:
             )
             likely = max(probability(evidence), minimum if record.number in event_numbers else 0.0)
             scored.append(ScoredArticle(record, candidate.canonical[1], evidence, likely))
-        best = options.current(best_of_groups(scored, minimum), asked_ms)
+        best = options.current(best_of_groups(scored, min(minimum, at_least)), asked_ms)
         ranked = [(options.log_weight(each, asked_ms, now_ms), each) for each in best]
         return Found(subject, asked_ms, event_numbers, candidates, ranked)
 
     async def _find_interest(
-        self, articles: Sequence[Subject], options: RelatedOptions, read: frozenset[int | None]
+        self, articles: Sequence[Subject], options: RelatedOptions, read: Groups
     ) -> Found | None:
         """What the first of an interest's articles finds, or the next ones if there is nothing to answer.
 
@@ -200,7 +202,7 @@ class RelatedArticles:
             return await self._find(articles[0], options, read)
         weak: Found | None = None
         for subject in articles[:MAX_LOOKUPS]:
-            if (found := await self._find(subject, replace(options, min_score=EVEN_ODDS), read)) is None:
+            if (found := await self._find(subject, options, read, EVEN_ODDS)) is None:
                 continue
             if likely := [each for each in found.ranked if each[1].probability >= self._min_score]:
                 return replace(found, ranked=likely)

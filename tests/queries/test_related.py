@@ -108,13 +108,13 @@ async def test_expired_ids_do_not_fail_the_others(newsroom: Core) -> None:
 async def test_members_of_the_same_event() -> None:
     """Reports of one event are related regardless of wording; deleted ones are left out."""
     newsroom = core(MemoryStore())
-    for i in range(3):
+    for i in range(4):
         await newsroom.post(f"a{i}", story(i), title=f"Report {i}")
 
     first_version = (await newsroom.index.articles.get("a0")).record.first_version
 
     async def members_of_event(group: int) -> list[str]:
-        return ["a0", "a1", "deleted"] if group == first_version else []
+        return ["a0", "a1", "a3", "deleted"] if group == first_version else []
 
     related = RelatedArticles(
         newsroom.index,
@@ -124,8 +124,9 @@ async def test_members_of_the_same_event() -> None:
         members_of_event=members_of_event,
     )
 
-    assert [i.id for i in await related.of_id("a0")] == ["a1"]
+    assert {i.id for i in await related.of_id("a0")} == {"a1", "a3"}
     assert await related.of_id("a2") == []
+    assert {i.id for i in (await related.of_ids({"a0": 0}))[0]} == {"a1", "a3"}
 
 
 async def unused_analyzer(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:

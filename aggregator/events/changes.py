@@ -181,9 +181,8 @@ class EventUnitOfWork:
         """Everything collected, as writes of one transaction; empty when nothing changed."""
         if not self.has_changes:
             return []
-        fields = EventSummary.__struct_fields__
         for event in self.events.values():
-            self.summaries[event.id] = EventSummary(**{name: getattr(event, name) for name in fields})
+            self.summaries[event.id] = msgspec.convert(event, EventSummary, from_attributes=True)
         records = [
             ChangeRecord(kind, at_ms, id_, self.events[id_].revision)
             for kind, at_ms, id_ in self._changes

@@ -165,10 +165,7 @@ class DetectorRunner:
     async def lag(self, stream: ArticleStream, limit: int) -> int:
         """Number of articles after the last checkpoint, counted up to ``limit`` in each stream."""
         saved = (await self.repository.store.read([POSITION_KEY]))[0]
-        streams = {}
-        if saved is not None and saved[:1] == FORMAT_BYTE:
-            streams = _decode_position(saved).streams
-        return await stream.count(streams, limit)
+        return await stream.count(_decode_position(saved).streams, limit)
 
     async def save_checkpoint(self, now_ms: int) -> None:
         """Save a checkpoint now, on an orderly stop, so that the next leader reads nothing again."""
@@ -228,9 +225,9 @@ class DetectorRunner:
 
     async def _resume(self, saved: bytes | None) -> LeaderState:
         """The detector of the last checkpoint, or an empty one."""
-        if saved is None or saved[:1] != FORMAT_BYTE:
-            return LeaderState(self._new_detector(), {}, saved)
         position = _decode_position(saved)
+        if not position.checkpoint:
+            return LeaderState(self._new_detector(), {}, saved)
         # Position and state are written by one commit; if another leader commits between the two reads, our
         # own commit fails on the position.
         state = (await self.repository.store.read([STATE_KEY]))[0]
@@ -298,5 +295,8 @@ class DetectorRunner:
         return now_ms if self._trusted_clock is None else self._trusted_clock()
 
 
-def _decode_position(saved: bytes) -> _Position:
+def _decode_position(saved: bytes | None) -> _Position:
+    """The saved one; checkpoint 0 for none, or for one of another format. Raises StoreUnavailable."""
+    if saved is None or saved[:1] != FORMAT_BYTE:
+        return _Position(0, {})
     return decode_value(_position_decoder, saved[1:], "The detector position")

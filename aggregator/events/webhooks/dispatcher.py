@@ -187,7 +187,8 @@ class WebhookDispatcher(PeriodicTask):
         )
         lists = handover(events, since_ms, until_ms)
         sizes = {name: len(listed) for name, listed in lists.items() if listed}
-        return Alert(desk, tuple(chain(*lists.values())), kind="digest", sections=sizes)
+        told = tuple(chain(*(listed[:LISTED_EVENTS] for listed in lists.values())))
+        return Alert(desk, told, sum(sizes.values()) - len(told), "digest", sizes)
 
     async def _headlines(self, events: Collection[Event]) -> dict[str, list[ArticleRecord]]:
         """The newest articles of each event, of different outlets."""

@@ -229,7 +229,8 @@ def alert_message(alert: Alert, at_ms: int, base_url: str, latest: Headlines, wi
     if alert.kind == "digest":
         what = ", ".join(("digest", *(f"{n} {name}" for name, n in alert.sections.items())))
     parts, shown = [], alert.events[: LISTED_EVENTS * (len(alert.sections) or 1)]
-    headings = dict(zip(accumulate(alert.sections.values(), initial=0), alert.sections, strict=False))
+    starts = accumulate((min(size, LISTED_EVENTS) for size in alert.sections.values()), initial=0)
+    headings = dict(zip(starts, alert.sections, strict=False))
     for at, event in enumerate(shown):
         parts += [f"{headings[at].upper()}: {alert.sections[headings[at]]}"] if at in headings else []
         lines = _event_lines(event, at_ms, base_url, time_zone(alert.desk.time_zone))

@@ -199,7 +199,7 @@ async def test_later_changes_reach_targets_that_chose_them(newsroom: Newsroom) -
 
 
 async def test_a_digest_reports_the_day_of_a_desk_once(newsroom: Newsroom) -> None:
-    """At its hour in its time zone, by mail and as text; none for the day on which the hour was set."""
+    """At its hour in its time zone, ten of each list; none for the day on which the hour was set."""
     await newsroom.add()
     await newsroom.add(format="slack")
     await newsroom.add("desk@newsroom.example", kind="mail")
@@ -215,15 +215,16 @@ async def test_a_digest_reports_the_day_of_a_desk_once(newsroom: Newsroom) -> No
 
     assert await sent(EVENT_MS) == []
     await newsroom.change("e3", 4, work_status="published", actions=(published,))
-    for n in range(12):
+    for n in range(34):
         await newsroom.change(f"e{n}", 4)
     await newsroom.change("other", 4, title="Election", terms=("vote",))
     await newsroom.change("e4", 4, detected_at_ms=EVENT_MS - DAY_MS, first_seen_ms=EVENT_MS - DAY_MS)
     assert await sent(six_ms - 10) == []
-    title = "Harbour: digest, 1 published, 10 new, 1 unhandled"
+    title = "Harbour: digest, 1 published, 32 new, 1 unhandled"
     assert await sent(six_ms) == await sent(six_ms + DAY_MS - 10) == [title]
     text = text_of(mail_of(newsroom.mail.envelopes[0]))
-    assert text.index("PUBLISHED: 1") < text.index("NEW: 10") < text.index("UNHANDLED: 1")
+    assert text.index("PUBLISHED: 1") < text.index("NEW: 32") < text.index("UNHANDLED: 1")
+    assert text.count("Why:") == 12 and "and 22 more" in text
     assert "https://news.example/events/e3" in text and "/events/other" not in text
     assert {call.get("type") or call["text"].splitlines()[0] for call in newsroom.calls} == {
         "desk.digest", title,

@@ -170,12 +170,11 @@ class EventUnitOfWork:
     def drop_expired(self, now_ms: int) -> None:
         """Delete closed events last seen before the retention period."""
         oldest_ms = now_ms - self._repository.retention_ms
-        for id_ in [
-            i for i, e in self.summaries.items() if e.status == "closed" and e.last_seen_ms < oldest_ms
-        ]:
-            del self.summaries[id_]
-            self.events.pop(id_, None)
-            self._extra_writes.append(Delete(event_key(id_)))
+        for id_, event in [*self.summaries.items()]:
+            if event.status == "closed" and event.last_seen_ms < oldest_ms:
+                del self.summaries[id_]
+                self.events.pop(id_, None)
+                self._extra_writes.append(Delete(event_key(id_)))
 
     def writes(self) -> list[Write]:
         """Everything collected, as writes of one transaction; empty when nothing changed."""

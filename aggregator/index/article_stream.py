@@ -206,11 +206,8 @@ class ArticleStream:
         return payloads, cursors
 
     def _decode(self, parts: Iterable[Sequence[bytes]]) -> list[tuple[str, StreamEntry]]:
-        return [
-            (space, decode_stream_entry(payload))
-            for space, payloads in zip(self._spaces, parts, strict=True)
-            for payload in payloads
-        ]
+        by_space = zip(self._spaces, parts, strict=True)
+        return [(space, decode_stream_entry(payload)) for space, payloads in by_space for payload in payloads]
 
     def _moved(
         self, positions: Mapping[bytes, bytes], cursors: Sequence[tuple[int, bytes]]

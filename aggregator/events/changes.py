@@ -322,7 +322,10 @@ async def _ends_of_move(
         if undone.action == "merge" and source is not None:
             unit.overrides = unit.overrides.with_merge(into.id, "", action.at_ms)
             items, (source, into) = into.items, separate(source, into)
-        return source, into, [item for item in items if source is None or item in source.items]
+        items = tuple(i for i in items if source is None or i in source.items)
+        if not items and undone.action != "merge":
+            raise Conflict(f"of: what action {undone.id} of event {event.id} moved was changed again since.")
+        return source, into, items
     if action.action == "remove_item":
         return event, None, items
     if set(event.items) <= set(items):

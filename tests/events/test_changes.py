@@ -688,6 +688,21 @@ async def test_articles_are_split_off_and_return(room: Newsroom) -> None:
     assert (await room.events.get(mixed.id)).size == 40
 
 
+async def test_articles_that_were_moved_on_do_not_return(room: Newsroom) -> None:
+    """The event that they left first has no record of it; the others return."""
+    bridge, ferry = await room.two_events()
+    first, second = bridge.items[:2]
+    left = await room.act(bridge.id, "move_items", items=(first, second), into=ferry.id)
+    await room.act(ferry.id, "move_items", items=(first,), minute=31)
+    back = await room.act(bridge.id, "undo", of=left.actions[-1].id, minute=32)
+    assert back.size == 19 and first not in back.items
+
+    left = await room.act(bridge.id, "move_items", items=(second,), into=ferry.id, minute=33)
+    await room.act(ferry.id, "move_items", items=(second,), minute=34)
+    with pytest.raises(Conflict, match="was changed again since"):
+        await room.act(bridge.id, "undo", of=left.actions[-1].id, minute=35)
+
+
 async def test_a_new_event_whose_articles_return_leads_to_the_old_one(room: Newsroom) -> None:
     """Nothing of it stays open."""
     bridge, _ = await room.two_events()

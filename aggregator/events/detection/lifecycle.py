@@ -13,7 +13,7 @@ On a timeline (15 items, 4 h; the status is checked once a minute)::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import xxhash
@@ -265,20 +265,17 @@ class OpenEvents:
         event.developments.append((at_ms, tuple(filter(None, words))))
         self._transitions.append(("development", at_ms, event))
 
-    def release_items(self, cluster: Cluster, members: Iterable[WindowItem]) -> None:
+    def release_items(self, cluster: Cluster, members: Sequence[WindowItem]) -> None:
         """Remove items that leave the cluster of an event; without effect for a cluster that is no event."""
         event = self.event_of_cluster(cluster)
         if event is None:
             return
-        released = [member for member in members if member.id in event.items]
-        for member in released:
-            del event.items[member.id]
-        numbers = [member.first_version for member in released]
+        numbers = [m.first_version for m in members if event.items.pop(m.id, None) is not None]
         event.pending_numbers = [number for number in event.pending_numbers if number not in numbers]
         event.released_numbers += numbers
         event.busiest = min(event.busiest, event.size)
         event.surface_forms = {}
-        if event.headline_id in [member.id for member in released]:
+        if event.headline_id in [member.id for member in members]:
             event.title = ""
         self._mark_grown(event)
 

@@ -12,7 +12,7 @@ heaviest are stored as strings with weights, the minor terms by ``encode_minor_t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from operator import itemgetter
 
@@ -152,7 +152,9 @@ def story_terms(title: str, lang: str, terms: WeightedTerms, mask: int) -> tuple
     An article with neither a headline nor an opening has its heaviest terms.
     """
     title, calendar = core_headline(title), calendar_terms(lang)
-    headline = Counter(tokenizer.tokenize(title, lang)) - Counter(tokenizer.tokenize(addresses(title), lang))
+    headline: Iterable[str] = tokenizer.tokenize(title, lang)
+    if found := addresses(title):
+        headline = Counter(headline) - Counter(tokenizer.tokenize(found, lang))
     weights = dict.fromkeys((term for term in headline if not term.isdecimal() and term not in calendar), 1.0)
     for i, (term, _) in enumerate(terms):
         if mask >> i & 1 and not term.isdecimal() and term not in calendar:

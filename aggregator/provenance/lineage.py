@@ -39,9 +39,9 @@ class Publication:
         limit_ms, arrived_ms = inf if record.backfill else believed_ms, arrival_ms_of(record.first_version)
         return cls(record, *publication_time(record.published_at_ms, arrived_ms, limit_ms))
 
-    def at(self, at_ms: int | None) -> Publication:
-        """The publication with the time by which an event counts it, if it is given."""
-        if at_ms is None or at_ms == self.at_ms:
+    def at(self, at_ms: int) -> Publication:
+        """The publication with the time by which an event counts it."""
+        if at_ms == self.at_ms:
             return self
         basis: TimeBasis = "arrived" if self.record.published_at_ms is None else "claimed"
         return replace(self, at_ms=at_ms, basis=basis)

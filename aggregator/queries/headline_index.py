@@ -39,15 +39,14 @@ class HeadlineIndex:
 
     def __init__(self, index: Index, max_rows: int = DEFAULT_MAX_ROWS) -> None:
         self.table = HeadlineTable(max_rows)
-        # Whether older articles are still being read.
-        self.is_loading = True
+        self.loaded = asyncio.Event()  # older articles have been read
         self._index = index
         self._stream = index.stream
         self._is_stream_read = False
         self._newest: dict[bytes, bytes] | None = None
         self._oldest: dict[bytes, bytes] = {}
         self._lock = asyncio.Lock()
-        self._load_lock, self._loaded = asyncio.Lock(), asyncio.Event()
+        self._load_lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -70,7 +69,7 @@ class HeadlineIndex:
         if self._task is None:
             self._task = asyncio.create_task(self._run())
             with suppress(TimeoutError):  # of a small store the first search has everything
-                await asyncio.wait_for(self._loaded.wait(), FIRST_PATIENCE_S)
+                await asyncio.wait_for(self.loaded.wait(), FIRST_PATIENCE_S)
 
     async def close(self) -> None:
         """End the task."""
@@ -96,12 +95,11 @@ class HeadlineIndex:
                 async with self._lock:
                     await self._read_older(BATCH_ARTICLES)
                 await asyncio.sleep(pause_s)
-            if self.is_loading:
+            if not self.loaded.is_set():
                 async for items in self._archived():
                     await self._add(items)
                     await asyncio.sleep(pause_s)
-            self.is_loading = False
-            self._loaded.set()
+            self.loaded.set()
 
     async def _archived(self) -> AsyncIterator[list[StreamItem]]:
         """The articles that the table lacks, in batches, newest first; until the table is full."""

@@ -146,7 +146,7 @@ class ArticleSearch:
             words=max((len(group.terms) for group in groups), default=0),
             searched=len(headlines.table),
             since_ms=headlines.since_ms,
-            is_loading=headlines.is_loading,
+            is_loading=not headlines.loaded.is_set(),
         )
 
     async def _headline_hits(self, groups: Sequence[TermGroup], search_filter: SearchFilter) -> Hits:

@@ -80,6 +80,7 @@ async def test_nothing_acknowledged_before_a_backup_is_lost(tmp_path: Path, kind
                 await crawler.until_acknowledged(20)
 
             report = await crawler.crawl_during(back_up)
+    assert report.lost == report.changed == []
     before = [(id_, verdict) for id_, (verdict, at_s) in report.acknowledged.items() if at_s < began_s]
     assert len(before) >= 20
 

@@ -1,7 +1,7 @@
 """Crawler that posts articles during a backup, and its report of the damage.
 
 Articles are posted in pairs, a story and an edited copy, of invented words in a language without a fitted
-model: all belong to one space, whose index is on one primary.
+model.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ class CrawlReport:
 
     Attributes:
         acknowledged: id -> (verdict, time of the answer in s of the monotonic clock).
-        refusals: Number of answers 503; each request was repeated.
         longest_s: Longest time until an article was acknowledged, retries included.
         lost: Acknowledged articles that are no longer stored.
         changed: Ids whose stored verdict differs from the answer.
     """
 
     acknowledged: dict[str, tuple[str, float]] = field(default_factory=dict)
-    refusals: int = 0
     longest_s: float = 0.0
     lost: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
@@ -77,7 +75,6 @@ class Crawler:
                     break
                 assert response.status == 503, await response.text()
                 assert "Retry-After" in response.headers
-            self.report.refusals += 1
             assert time.monotonic() < started_s + HANG_LIMIT_S, f"{id_} was rejected for {HANG_LIMIT_S} s"
             await asyncio.sleep(PAUSE_S)
         now_s = time.monotonic()

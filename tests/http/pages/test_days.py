@@ -126,3 +126,16 @@ async def test_since_you_left(service: Service, client: Client) -> None:
         async with client.get(f"/days{path}", allow_redirects=False) as response:
             today = to_datetime(service.clock()).date().isoformat()
             assert (response.status, response.headers["Location"]) == (303, f"/days/{target or today}")
+
+
+async def test_a_day_names_who_published_an_event(client: Client, week: None) -> None:
+    """Not the colleague to whom it was assigned before."""
+    for fields in ({"work_status": "on_it", "assignee": "Tomas"}, {"work_status": "published"}):
+        action = {"action": "set_work_status", "actor": "Nora", **fields}
+        async with client.post("/v1/events/strike/actions", json=action) as response:
+            assert response.status == 200, await response.text()
+
+    text = await get(client, "/days/2026-11-05")
+
+    assert "Marked as published by <bdi>Nora</bdi>" in text
+    assert "Tomas" not in text

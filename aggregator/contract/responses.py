@@ -159,7 +159,6 @@ class DeskOut(Struct):
     events: Annotated[str, doc("Path of its list of events.", "/v1/events?watch=5d0c1e8a77b2")]
     stream: Annotated[str, doc("Path of its event stream.", "/v1/events/stream?watch=1ac4d0f935b5")]
     atom: Annotated[str, doc("Path of its Atom feed.", "/v1/events.atom?watch=1ac4d0f935b5")]
-    json_feed: Annotated[str, doc("Path of its JSON feed.", "/v1/events.json?watch=5d0c1e8a77b2")]
 
 
 class DesksOut(Struct):

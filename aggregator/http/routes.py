@@ -72,8 +72,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=(404,), long_running=True),
     _read("/v1/events.atom", feeds.atom_feed, "atomFeed", TAG_EVENTS, {200: feeds.ATOM_TYPE, 304: None},
         errors=(404,)),
-    _read("/v1/events.json", feeds.json_feed, "jsonFeed", TAG_EVENTS, {200: feeds.JSON_FEED_TYPE, 304: None},
-        errors=(404,)),
     _read("/v1/top-stories", events.list_top_stories, "listTopStories", TAG_EVENTS, errors=(404,)),
     _read("/v1/days/{date}", events.get_day, "getDay", TAG_EVENTS),
     _read("/v1/read-mark", events.get_read_mark, "getReadMark", TAG_EVENTS, errors=(404,)),

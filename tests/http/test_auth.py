@@ -53,7 +53,6 @@ ADMITTED_ROLES = {
     "listTopStories": "reader editor admin",
     "streamEvents": "reader editor admin",
     "atomFeed": "reader editor admin",
-    "jsonFeed": "reader editor admin",
     "getEvent": "reader editor admin",
     "getStory": "reader editor admin",
     "postAction": "editor admin",

@@ -98,7 +98,6 @@ def desk_out(desk: Desk, base: str) -> responses.DeskOut:
         events=f"{base}/v1/events?watch={desk.id}",
         stream=f"{base}/v1/events/stream?watch={desk.id}",
         atom=f"{base}/v1/events.atom?watch={desk.id}",
-        json_feed=f"{base}/v1/events.json?watch={desk.id}",
         **(fields | lists),
     )
 

@@ -1,6 +1,6 @@
-"""Event feeds, Atom (RFC 4287) and JSON Feed 1.1, and changes as server-sent events (WHATWG HTML, 9.2).
+"""The feed of events, Atom (RFC 4287), and changes as server-sent events (WHATWG HTML, 9.2).
 
-An entry of a feed keeps its id and is updated with its event: new items, another status, an editor's action.
+An entry of the feed keeps its id and is updated with its event: new items, another status, an action.
 
     id: 1790000000000-0          position to resume after, as Last-Event-ID or ?after=
     event: fired                 or updated, development, doubled, merged, closed; "reset": reload
@@ -16,10 +16,8 @@ import re
 import uuid
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
 from xml.etree import ElementTree
 
-import msgspec
 from aiohttp import web
 
 from aggregator.concurrency import current_caller
@@ -40,8 +38,7 @@ from aggregator.http.pages import conditional_response
 from aggregator.time_units import DAY_MS, format_rfc3339
 
 ATOM_NAMESPACE = "http://www.w3.org/2005/Atom"
-ATOM_TYPE, JSON_FEED_TYPE = "application/atom+xml", "application/feed+json"
-JSON_FEED_VERSION = "https://jsonfeed.org/version/1.1"
+ATOM_TYPE = "application/atom+xml"
 FEED_TITLE = "Breaking events"
 _UUID_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "aggregator.invalid")
 # Characters that XML 1.0 (section 2.2) forbids, even escaped.
@@ -52,14 +49,8 @@ async def atom_feed(request: web.Request, query: FeedQuery) -> web.StreamRespons
     """Get events as an Atom feed."""
     events, title, base = *await _load_events(request, query), auth.base_url(request)
     body = _render_atom(events, title, base, str(request.rel_url))
-    return _feed_response(request, body, ATOM_TYPE, events)
-
-
-async def json_feed(request: web.Request, query: FeedQuery) -> web.StreamResponse:
-    """Get events as a JSON Feed."""
-    events, title, base = *await _load_events(request, query), auth.base_url(request)
-    body = _render_json_feed(events, title, base, str(request.rel_url))
-    return _feed_response(request, body, JSON_FEED_TYPE, events)
+    newest_s = max(map(updated_ms, events), default=0) // 1000
+    return conditional_response(request, body, ATOM_TYPE, modified_at=to_datetime(1000 * newest_s))
 
 
 async def _load_events(request: web.Request, query: FeedQuery) -> tuple[Sequence[Event], str]:
@@ -81,13 +72,6 @@ async def _load_events(request: web.Request, query: FeedQuery) -> tuple[Sequence
 def updated_ms(event: Event) -> int:
     """Time of the event's last change, in ms since 1970."""
     return max(event.last_seen_ms, event.detected_at_ms, *(action.at_ms for action in event.actions))
-
-
-def _feed_response(
-    request: web.Request, body: bytes, media_type: str, events: Sequence[Event]
-) -> web.Response:
-    newest_s = max(map(updated_ms, events), default=0) // 1000
-    return conditional_response(request, body, media_type, modified_at=to_datetime(1000 * newest_s))
 
 
 def _render_atom(events: Sequence[Event], title: str, base: str, path: str) -> bytes:
@@ -112,34 +96,6 @@ def _render_atom(events: Sequence[Event], title: str, base: str, path: str) -> b
         _add_element(entry, "summary", summary(event), type="text")
     text: bytes = ElementTree.tostring(feed, encoding="utf-8", xml_declaration=True)
     return text
-
-
-def _render_json_feed(events: Sequence[Event], title: str, base: str, path: str) -> bytes:
-    items: list[dict[str, Any]] = [
-        {
-            "id": _entry_id(event),
-            "url": formatting.event_url(event, base),
-            "title": _strip_illegal_chars(formatting.title_of(event)),
-            "content_text": _strip_illegal_chars(summary(event)),
-            "date_published": format_rfc3339(event.detected_at_ms),
-            "date_modified": format_rfc3339(updated_ms(event)),
-            "tags": [event.status, *map(_strip_illegal_chars, event.terms)],
-            "_aggregator": {
-                "id": event.id,
-                "size": event.size,
-                "sources": list(map(_strip_illegal_chars, event.sources)),
-            },
-        }
-        for event in events
-    ]
-    feed = {
-        "version": JSON_FEED_VERSION,
-        "title": _strip_illegal_chars(title),
-        "home_page_url": base + "/",
-        "feed_url": base + path,
-        "items": items,
-    }
-    return msgspec.json.encode(feed)
 
 
 def summary(event: Event) -> str:

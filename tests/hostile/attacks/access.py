@@ -132,7 +132,7 @@ async def hosts(target: Target) -> None:
     """Unknown and malformed hosts, forwarded headers, and links built from them."""
     key = f"Authorization: Bearer {target.keys['reader']}\r\n"
     for host in HOSTS_REFUSED:
-        for path in ("/v1/events.atom", "/v1/events.json", "/", "/sign-in"):
+        for path in ("/v1/events.atom", "/", "/sign-in"):
             answer = await target.send(
                 f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{key}\r\n".encode("utf-8", "replace")
             )
@@ -148,7 +148,7 @@ async def hosts(target: Target) -> None:
         ("X-Rewrite-URL", "/evil"), ("X-Forwarded-Prefix", "/evil"), ("X-Forwarded-Scheme", "evil"),
     )  # fmt: skip
     for name, value in forwarded:
-        for path in ("/v1/events.atom", "/v1/events.json", "/"):
+        for path in ("/v1/events.atom", "/"):
             status, headers, body = await target.request("GET", path, "reader", headers={name: value})
             target.findings.check(
                 "hosts",
@@ -157,7 +157,6 @@ async def hosts(target: Target) -> None:
             )
     for path in (
         "/v1/events.atom",
-        "/v1/events.json",
         "/",
         "/search?q=x",
         "/health",

@@ -9,7 +9,7 @@ over the segments; a row whose binding no longer belongs to the group is skipped
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -46,6 +46,8 @@ from aggregator.store.optimistic import commit_attempts
 
 # Dead numbers per space that ``orphaned_records`` examines: a delete that failed is repeated soon.
 RECENT_DEAD_LIMIT = 1024
+
+BeforeRemoval = Callable[[BindingSnapshot], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,11 +235,17 @@ class Articles:
         )
 
     async def delete(
-        self, id_: str, *, sources: Sequence[str] = (), is_copy: IsCopy | None = None
+        self,
+        id_: str,
+        *,
+        sources: Sequence[str] = (),
+        is_copy: IsCopy | None = None,
+        before_removal: BeforeRemoval | None = None,
     ) -> list[BindingSnapshot]:
         """Delete an article; its duplicates are repointed to the earliest one left.
 
-        Those that are no copies of that by ``is_copy`` leave the group. Raises NotFound, Expired, and
+        Those that are no copies of that by ``is_copy`` leave the group. ``before_removal`` is awaited with
+        each binding before it is removed, again if it changes meanwhile. Raises NotFound, Expired, and
         Forbidden for an article of none of ``sources`` (empty: of any). Returns the deleted bindings; the
         caller deletes their records last: until then a retry can complete the delete.
         """
@@ -246,7 +254,10 @@ class Articles:
             if not all(is_owned(known.binding, sources) for known in found):
                 raise foreign_article_error(id_, sources)
             removed = [
-                await self._remove(snapshot, known, sources=sources, is_copy=is_copy) for known in found
+                await self._remove(
+                    snapshot, known, sources=sources, is_copy=is_copy, before_removal=before_removal
+                )
+                for known in found
             ]
             if any(removed):
                 return [known for known in removed if known is not None]
@@ -284,12 +295,15 @@ class Articles:
         below_number: int | None = None,
         sources: Sequence[str] = (),
         is_copy: IsCopy | None = None,
+        before_removal: BeforeRemoval | None = None,
     ) -> BindingSnapshot | None:
         """Remove an owned binding, whatever version it binds meanwhile; None if there is none to remove."""
         space, key = known.space, keys.binding(known.binding.id)
         for _ in commit_attempts(_conflict_message(known.binding.id)):
             if below_number is not None and known.binding.number >= below_number:
                 return None
+            if before_removal is not None:
+                await before_removal(known)
             if not await self._store.commit(await self.removal_transaction(snapshot, known, is_copy)):
                 return known
             snapshot = await self._segments.read({space: [key]})

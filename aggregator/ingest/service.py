@@ -28,7 +28,7 @@ from aggregator.dedup.policy import PolicyProfiles
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article, ArticleRecord
 from aggregator.errors import AggregatorError, InvalidInput, NotFound
 from aggregator.index import Index, keys
-from aggregator.index.bindings import bindings_under
+from aggregator.index.bindings import BindingSnapshot, bindings_under
 from aggregator.index.takedowns import refused_text
 from aggregator.ingest.commit import Committer, EventIdsOf, PendingArticle
 from aggregator.ingest.decide import Decider
@@ -201,14 +201,13 @@ class IngestService:
         of none of ``sources`` (empty: of any), CommitConflict, StoreUnavailable.
         """
         await self._before_write()
-        if take_down:  # before the deletion, so that a repetition completes both
-            key = keys.binding(id_)
-            # In a shadow space another recipe may hash the text.
-            read = await self._index.segments.read(dict.fromkeys(self._index.all_spaces, (key,)))
-            if known := bindings_under(read, key):
-                await self._index.takedowns.add(id_, [refused_text(b.binding) for b in known])
         try:
-            removed = await self._index.articles.delete(id_, sources=sources, is_copy=self._is_copy)
+            removed = await self._index.articles.delete(
+                id_,
+                sources=sources,
+                is_copy=self._is_copy,
+                before_removal=self._refuse_text if take_down else None,
+            )
             versions = {b.binding.number: (b.binding.first_version, b.space) for b in removed}
             if self._dual_writer is not None:
                 await self._dual_writer.replicate_removal(removed)
@@ -224,6 +223,13 @@ class IngestService:
             if self._on_delete is not None:
                 await self._on_delete(first_version, id_, self._clock())
         await self._index.records.delete({number: space for number, (_, space) in versions.items()})
+
+    async def _refuse_text(self, known: BindingSnapshot) -> None:
+        """Refuse the text that is removed next; in a shadow space another recipe may hash it."""
+        key = keys.binding(known.binding.id)
+        shadow = await self._index.segments.read(dict.fromkeys(self._index.shadow_spaces, (key,)))
+        texts = [refused_text(each.binding) for each in (known, *bindings_under(shadow, key))]
+        await self._index.takedowns.add(known.binding.id, texts)
 
     def _is_copy(self, later: ArticleRecord, earlier: ArticleRecord) -> bool:
         return is_stored_copy(later, earlier, self._profiles.select("", later.source).policy)

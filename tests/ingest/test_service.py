@@ -16,7 +16,7 @@ from aggregator.analysis.simhash import hamming_distance
 from aggregator.concurrency import current_caller, yield_control
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article
-from aggregator.errors import AggregatorError, NoText, NotFound, StoreUnavailable, TakenDown
+from aggregator.errors import AggregatorError, Forbidden, NoText, NotFound, StoreUnavailable, TakenDown
 from aggregator.index.takedowns import refused_text, text_of_id
 from aggregator.ingest.commit import PendingArticle
 from aggregator.ingest.load_control import BulkThrottle
@@ -590,6 +590,15 @@ async def test_a_notice_that_is_taken_down_is_refused_under_its_id_only(newsroom
         await newsroom.post("a", story(1))
     assert (await newsroom.post("b", story(1))).outcome.verdict == "duplicate"
     assert refused_text(known) == known.text_hash
+
+
+async def test_a_text_of_another_source_is_not_refused(newsroom: Core) -> None:
+    """A key of one source can neither remove an article of another one nor keep its text away."""
+    await newsroom.ingest.submit(Article(id="a", text=story(1), source="gazette"))
+
+    with pytest.raises(Forbidden):
+        await newsroom.ingest.delete("a", sources=("radio",), take_down=True)
+    assert await scan(newsroom.index.store, b"{takedowns}") == []
 
 
 async def test_a_take_down_of_nothing_marks_nothing(newsroom: Core) -> None:

@@ -582,3 +582,36 @@ def _(patch: Patch) -> None:
         return await original(self, case)
 
     patch.setattr(Decider, "_plan_insert", unaware)
+
+
+@mutant("a take-down refuses only the text that it read first", "a take-down races a batch")
+def _(patch: Patch) -> None:
+    original = Articles._remove
+
+    async def once(self: Articles, snapshot: Any, known: Any, before_removal: Any = None, **rest: Any) -> Any:
+        if before_removal is not None:
+            await before_removal(known)
+        return await original(self, snapshot, known, **rest)
+
+    patch.setattr(Articles, "_remove", once)
+
+
+@mutant("a text is refused after its article was removed", "a take-down and its text again")
+def _(patch: Patch) -> None:
+    original = Articles.delete
+
+    async def late(self: Articles, id_: str, before_removal: Any = None, **rest: Any) -> Any:
+        removed = await original(self, id_, **rest)
+        for known in removed if before_removal is not None else ():
+            await before_removal(known)
+        return removed
+
+    patch.setattr(Articles, "delete", late)
+
+
+@mutant("a refused text is stored", "a take-down and its text again")
+def _(patch: Patch) -> None:
+    async def never(*arguments: Any) -> None:
+        return None
+
+    patch.setattr(Decider, "refusal", never)

@@ -255,8 +255,9 @@ class Call:
 
     ``effect`` is whether, by the answer, it changed something (None: no answer, or it may be either).
     ``source``: the one that the caller is bound to (empty: to none); ``is_refused``: the answer says that an
-    article of another source is stored, and names another id (``stored_as``). ``story``: equal for versions
-    of one article, another one for a reused id; None if it may be either.
+    article of another source is stored, and names another id (``stored_as``). ``take_down``: a delete that
+    refuses the text; ``is_taken_down``: the answer says that the text is refused. ``story``: equal for
+    versions of one article, another one for a reused id; None if it may be either.
     """
 
     id: str
@@ -267,6 +268,8 @@ class Call:
     outcome: Outcome | None = None
     source: str = ""
     is_refused: bool = False
+    take_down: bool = False
+    is_taken_down: bool = False
     story: object = None
 
 
@@ -341,3 +344,38 @@ def _answered(call: Call, stored: frozenset[str], new: str) -> list[tuple[frozen
     new = new or call.id
     is_wrong = call.outcome is not None and (call.outcome.verdict == "duplicate") == (call.id == new)
     return [] if is_wrong else [(stored | {call.id}, new)]
+
+
+def take_downs_hold(calls: Sequence[Call], final: Mapping[str, bytes]) -> bool:
+    """Whether one writer at a time could have given the answers about all ids, and left what is stored.
+
+    A take-down refuses the text of its id, then removes it: only a text that is refused is removed, and a
+    refused text is stored under no id. Calls name no sources.
+    """
+
+    @cache
+    def search(done: int, stored: frozenset[tuple[str, bytes]], refused: frozenset[bytes]) -> bool:
+        open_calls = [i for i in range(len(calls)) if not done >> i & 1]
+        if all(calls[i].end == inf for i in open_calls) and dict(stored) == final:
+            return True
+        horizon = min((calls[i].end for i in open_calls), default=inf)
+        content = dict(stored)
+        for i in open_calls:
+            call, state = calls[i], content.get(calls[i].id)
+            if call.start > horizon:
+                continue
+            if call.take_down and state is not None and state not in refused:
+                if search(done, stored, refused | {state}):
+                    return True
+                continue  # a text that is not refused is not removed
+            if (call.text in refused) != call.is_taken_down and call.text is not None and call.end != inf:
+                continue
+            after = state if call.text in refused else call.text
+            if call.effect is not None and call.effect != (state != after):
+                continue
+            left = {**content, call.id: after}
+            if search(done | 1 << i, frozenset((k, v) for k, v in left.items() if v), refused):
+                return True
+        return False
+
+    return search(0, frozenset(), frozenset())

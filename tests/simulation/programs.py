@@ -64,9 +64,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Remove:
-    """Delete an id."""
+    """Delete an id; ``take_down``: its text is refused from now on."""
 
     id: str
+    take_down: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,15 +158,15 @@ def posts(*pairs: str) -> tuple[Post, ...]:
 def writer(*lines: str) -> tuple[Request, ...]:
     """Requests of one writer, one per line.
 
-    "a=s0" posts, "a=s0 b=s1" posts a batch, "-a" removes, "?s0" looks up, "|" seals, ">" reads the stream,
-    "#" runs maintenance, "~" waits, "=" makes sketch keys full with two entries, "*" rehashes the sketch
-    buckets, "+" begins to.
+    "a=s0" posts, "a=s0 b=s1" posts a batch, "-a" removes, "!a" takes down, "?s0" looks up, "|" seals,
+    ">" reads the stream, "#" runs maintenance, "~" waits, "=" makes sketch keys full with two entries, "*"
+    rehashes the sketch buckets, "+" begins to.
     """
     requests: list[Request] = []
     for line in lines:
         parts = line.split()
-        if line.startswith("-"):
-            requests.append(Remove(line[1:]))
+        if line[0] in "-!":
+            requests.append(Remove(line[1:], take_down=line[0] == "!"))
         elif line.startswith("?"):
             requests.append(Lookup(line[1:]))
         elif line in SYMBOLS:
@@ -305,6 +306,13 @@ SMALL: dict[str, Program] = {
     "members leave a united group": (writer("a=vhead", "b=vtail", "c=v0", "-a"), writer("-b", "d=vhead")),
     "members leave over a seal": (writer("a=v0", "b=vtail", "c=vhead", "|", "-a", "-b"), writer("d=vtail!")),
     "full keys and a rehash": (writer("=", "a=s0", "b=s1", "c=s2"), writer("+", "*", "d=scut")),
+    "a take-down and its text again": (writer("a=s0", "!a", "b=s0!"), writer("a=s0")),
+    "a take-down races an update": (writer("a=s0", "a=s1", "a=s1!"), writer("!a")),
+    "a take-down races an exact copy": (writer("a=s0", "!a"), writer("b=s0!", "b=s0!")),
+    "a take-down races a batch": (writer("a=s0", "!a", "c=s1"), writer("a=s1 b=s0!")),
+    "a take-down and a delete": (writer("a=s0", "-a", "b=s0!"), writer("!a")),
+    "two take-downs of one text": (writer("a=s0", "b=s0!", "!a"), writer("!b", "c=s0")),
+    "a take-down over a seal": (writer("a=s0", "|", "!a", "b=s0!"), writer("a=s1", "c=s1")),
 }
 
 
@@ -324,7 +332,9 @@ def random_program(rng: Random) -> Program:
 
     if rng.random() < 0.15:
         return _random_full_keys(rng, letters.strip("v") or "s")
-    maintenance_rate, waits = rng.choice((0, 0, 0.1, 0.25, 0.4)), rng.random() < 0.5
+    # Who posts what, and where, matters less to a take-down; nothing may expire (``oracle.take_downs_hold``).
+    take_down_rate = rng.choice((0, 0.5)) if languages == ["en"] else 0
+    maintenance_rate, waits = rng.choice((0, 0, 0.1, 0.25, 0.4)), rng.random() < 0.5 and not take_down_rate
 
     def request() -> Request:
         if rng.random() < maintenance_rate:
@@ -333,14 +343,14 @@ def random_program(rng: Random) -> Program:
         if kind > 0.9:
             return Lookup("v0" if letters == "v" else rng.choice(texts), rng.choice(languages))
         if kind < 0.22:
-            return Remove(rng.choice(ids))
+            return Remove(rng.choice(ids), take_down=rng.random() < take_down_rate)
         if kind < 0.42:
             return Batch(tuple(post() for _ in range(rng.randrange(2, 5))))
         return post()
 
     writers = [[request() for _ in range(rng.randrange(1, 5))] for _ in range(rng.choice((2, 2, 3, 4)))]
     # Two sources that post one id in two languages at the same moment may both be acknowledged.
-    bound_rate = 0.3 if languages == ["en"] else 0
+    bound_rate = 0.3 if languages == ["en"] and not take_down_rate else 0
     sources = [rng.choice(("", "gazette", "radio")) if rng.random() < bound_rate else "" for _ in writers]
     return tuple(
         tuple(_bound(request, source) for request in requests)
@@ -389,7 +399,7 @@ def _describe(request: Request) -> str:
     if isinstance(request, Batch):
         return "[" + " ".join(map(_describe, request.posts)) + "]"
     if isinstance(request, Remove):
-        return f"-{request.id}"
+        return f"{'!' if request.take_down else '-'}{request.id}"
     if isinstance(request, Lookup):
         return f"?{request.text}@{request.lang}"
     assert isinstance(request, Post)

@@ -12,7 +12,7 @@ from functools import cache
 from aggregator.concurrency import Spawn
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Answer, Article, ArticleRecord, Outcome, article_number_at
-from aggregator.errors import AggregatorError, NotFound, StoreUnavailable
+from aggregator.errors import AggregatorError, NotFound, StoreUnavailable, TakenDown
 from aggregator.index import Index, keys
 from aggregator.index import snapshot as snapshot_module
 from aggregator.index.bindings import decode_binding
@@ -73,13 +73,15 @@ class Result:
 class Effect:
     """What an answer says: whether the request changed something, the outcome and the space of a post.
 
-    ``is_refused``: the id is that of another source, so the article is stored under an id within its own.
+    ``is_refused``: the id is that of another source, so the article is stored under an id within its own;
+    ``is_taken_down``: it is not stored, since its text was taken down.
     """
 
     changed: bool | None
     outcome: Outcome | None = None
     space: str = ""
     is_refused: bool = False
+    is_taken_down: bool = False
 
 
 @contextmanager
@@ -116,6 +118,9 @@ class World:
         self.versions: list[tuple[int, dict[Story, set[tuple[int, bool]]]]] = [(0, {})]
         self.spaces = {lang: analysis("s0", lang).space for lang in ("en", "fr")}
         self.has_full_keys = any(isinstance(r, FullKeys) for requests in self.program for r in requests)
+        self.has_take_downs = any(
+            isinstance(r, Remove) and r.take_down for requests in self.program for r in requests
+        )
         waits = any(isinstance(r, Wait) for requests in self.program for r in requests)
         self.retention_ms = RETENTION_MS if waits else None
         self.fixed_stories = _fixed_stories(self.program)
@@ -153,8 +158,9 @@ class World:
         self.scheduler.now += 1
         begun = len(self.calls)
         source = next((post.source for post in _posts_of(request)), "")
+        take_down = isinstance(request, Remove) and request.take_down
         self.calls += [
-            Call(id_, text, self.scheduler.now, source=source, story=story)
+            Call(id_, text, self.scheduler.now, source=source, take_down=take_down, story=story)
             for id_, text, story in _contents(request)
         ]
         try:
@@ -169,6 +175,7 @@ class World:
                 effect=effect.changed,
                 outcome=effect.outcome,
                 is_refused=effect.is_refused,
+                is_taken_down=effect.is_taken_down,
             )
             self.calls[i] = call
             if effect.outcome is not None:
@@ -181,7 +188,7 @@ class World:
             case Post() | Batch():
                 return await self._post(ingest, request)
             case Remove():
-                return [Effect(await _remove(ingest, request.id))]
+                return [Effect(await _remove(ingest, request))]
             case Seal():
                 await self._seal(ingest)
             case Wait():
@@ -210,6 +217,9 @@ class World:
         for answer in await ingest.submit_many(articles, sources=sources):
             if isinstance(answer, Answer) and answer.stored_as:
                 effects.append(Effect(None, is_refused=True))
+                continue
+            if isinstance(answer, TakenDown) and self.has_take_downs:
+                effects.append(Effect(False, is_taken_down=True))
                 continue
             assert isinstance(answer, Answer), f"answered with {answer}"
             effects.append(Effect(answer.stored, answer.outcome, answer.space))
@@ -280,6 +290,9 @@ class World:
 
     def _committed(self, transaction: Transaction) -> None:
         """Record the commit and check the store."""
+        if any(isinstance(w, Put) and w.key.startswith(b"{takedowns}") for w in transaction.writes):
+            self.scheduler.log.append("    committed: a text is refused")
+            return
         changes = []
         for write in transaction.writes:
             if isinstance(write, Put | Delete) and write.key[write.key.index(b"}") + 1 :][:1] == b"i":
@@ -349,21 +362,26 @@ class World:
             self._check_one_binding_per_id("although nothing failed", self._raced_in_two_languages())
         index = Index(self.store, ANALYZER.spaces, retention_ms=self.retention_ms)
         ingest = self._ingest(self.store)
+        contents = {}
         for id_ in dict.fromkeys(call.id for call in self.calls):
             try:
                 stored = finish(index.articles.get(id_))
             except NotFound:
                 stored = None
             final = _content_of(stored.record) if stored else None
-            if not oracle.is_linearizable(self._calls_of(id_), final):
+            if not (self.has_take_downs or oracle.is_linearizable(self._calls_of(id_), final)):
                 self._violation(f"no order of the requests explains the final state of {id_}")
             if stored is not None:
+                contents[id_] = _content_of(stored.record)
                 self._check_readable(index, ingest, id_, final, stored.outcome)
+        if self.has_take_downs and not oracle.take_downs_hold(self.calls, contents):
+            self._violation("no order of the requests and take-downs explains the final state")
         for story in self.fixed_stories if self._keeps_copies() else ():
             ids = {post.id for post in _posts(self.program) if post.story == story}
             # Equal texts of two languages are copies, near-copies are not: one story has both.
             in_one_language = all(p.story[1] != story[1] for p in _posts(self.program) if p.story != story)
-            if in_one_language and not oracle.has_one_new([call for call in self.calls if call.id in ids]):
+            calls = [call for call in self.calls if call.id in ids and not call.is_taken_down]
+            if in_one_language and not oracle.has_one_new(calls):
                 self._violation(f"story {story}: no order of the requests explains which copy was new")
         self._check_records()
         finish(self._read_stream(ingest))
@@ -421,7 +439,10 @@ class World:
         """A post of its text finds it, a repeat answers what is stored, and its group lists it."""
         post = next(p for p in _posts(self.program) if _content(p) == content)
         probe = replace(post.article(), id="probe")
-        match = finish(ingest.submit(probe, dry_run=True)).outcome.match
+        try:
+            match = finish(ingest.submit(probe, dry_run=True)).outcome.match
+        except TakenDown:  # of another id with this text; ``oracle.take_downs_hold`` judges it
+            return
         number = finish(index.bindings.find(id_)).binding.number
         if number < self._oldest_findable():
             return
@@ -506,7 +527,7 @@ class _ObservedStore:
         return results
 
 
-async def _remove(ingest: IngestService, id_: str) -> bool | None:
+async def _remove(ingest: IngestService, request: Remove) -> bool | None:
     """Whether the delete removed the article; None if it finished a delete that another process had begun."""
     articles = ingest._index.articles
     original = articles.orphaned_records
@@ -520,7 +541,7 @@ async def _remove(ingest: IngestService, id_: str) -> bool | None:
 
     articles.orphaned_records = recorded  # type: ignore[method-assign]
     try:
-        await ingest.delete(id_)
+        await ingest.delete(request.id, take_down=request.take_down)
     except NotFound:
         return False
     finally:

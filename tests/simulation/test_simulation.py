@@ -12,7 +12,7 @@ import pytest
 from aggregator.domain import Outcome
 from tests.simulation.explore import explore, report, schedules, shortest
 from tests.simulation.mutants import MUTANTS
-from tests.simulation.oracle import Call, has_one_new, is_linearizable
+from tests.simulation.oracle import Call, has_one_new, is_linearizable, take_downs_hold
 from tests.simulation.programs import SMALL, TEXTS, analysis, show
 from tests.simulation.scheduler import Scripted
 from tests.simulation.simulate import run
@@ -122,3 +122,20 @@ def test_linearizability_of_answers_to_sources() -> None:
     version = Call("a", b"z", 3, 4, True)
     assert is_linearizable([own, version, replace(own, start=5, end=6)], b"x")
     assert not is_linearizable([own, replace(version, story="t"), replace(own, start=5, end=6)], b"x")
+
+
+def test_linearizability_of_take_downs() -> None:
+    """The text that a take-down removes is refused under all ids from then on, and no other text."""
+    post, down = Call("a", b"x", 1, 2, True), Call("a", None, 3, 4, True, take_down=True)
+    again = Call("b", b"x", 5, 6, False, is_taken_down=True)
+    update = Call("a", b"y", 2, 4, True)
+
+    assert take_downs_hold([post, down, again], {})
+    assert not take_downs_hold([post, down, replace(again, effect=True, is_taken_down=False)], {"b": b"x"})
+    assert not take_downs_hold([post, down, replace(again, text=b"y")], {})
+    assert not take_downs_hold([post, replace(down, take_down=False), again], {})
+    assert take_downs_hold([post, update, down], {})
+    assert take_downs_hold([post, update, down], {"a": b"y"})
+    assert take_downs_hold([post, update, down, replace(again, text=b"y")], {})
+    removed_unrefused = replace(again, text=b"y", effect=True, is_taken_down=False)
+    assert not take_downs_hold([post, replace(update, end=3), down, removed_unrefused], {"b": b"y"})

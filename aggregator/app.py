@@ -36,7 +36,6 @@ from aggregator.events.detection.model import BurstRule
 from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import NUMBER_KEY_PREFIX, EventRepository
 from aggregator.events.search import EventSearch
-from aggregator.events.selection import OwnSources
 from aggregator.events.webhooks.dispatcher import WebhookDispatcher
 from aggregator.events.webhooks.mail import parse_smtp_url
 from aggregator.events.webhooks.subscriptions import Subscriptions
@@ -118,7 +117,6 @@ class Events:
     desks: Desks
     subscriptions: Subscriptions
     read_marks: ReadMarks
-    own_sources: OwnSources
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +351,6 @@ def build_events(settings: Settings, index: Index, background: Background) -> Ev
         desks=background.webhook_dispatcher.desks,
         subscriptions=Subscriptions(index.store),
         read_marks=ReadMarks(index.store),
-        own_sources=OwnSources(settings.own_sources),
     )
 
 

@@ -120,15 +120,11 @@ class Settings:
         lambda v: all(o.strip() == "*" or _is_origin(o.strip()) for o in v.split(",") if o.strip()),
         "origins such as https://news.example without a path, separated by commas, or *",
     )
-    own_sources: str = _option(
-        "",
-        "The newsroom's own sources, as its articles name them, separated by commas: the pages say which "
-        "events it has published.",
-    )
     outlets_file: str = _option(
         "",
         "TOML file of outlets, a table [[outlets]] each: name, sources (other spellings and hosts of it), "
-        "group (outlets that belong together, as those of an owner), own (true: the newsroom's).",
+        "group (outlets that belong together, as those of an owner), own (true: the newsroom's; the pages "
+        "say which events it has published).",
     )
     webhook_allow_private_addresses: bool = _option(
         False,

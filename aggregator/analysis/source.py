@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import msgspec
 
@@ -97,6 +97,7 @@ def name_outlets(outlets: Iterable[Outlet]) -> None:
     _by_source.update((_bare_key(s), outlet) for outlet in outlets for s in (outlet.name, *outlet.sources))
     outlet_name.cache_clear()
     outlet_key.cache_clear()
+    own_outlets.cache_clear()
 
 
 @lru_cache(maxsize=4096)
@@ -120,9 +121,15 @@ def _bare_key(source: str) -> str:
     return source_key(_SPARE_LABEL.sub("", source))
 
 
-def own_outlets() -> list[str]:
-    """The names of the newsroom's outlets in the file."""
-    return [outlet.name for outlet in dict.fromkeys(_by_source.values()) if outlet.own]
+@cache
+def own_outlets() -> frozenset[str]:
+    """The keys of the newsroom's outlets in the file."""
+    return frozenset(outlet_key(outlet.name) for outlet in _by_source.values() if outlet.own)
+
+
+def is_own(source: str) -> bool:
+    """Whether a source is an outlet of the newsroom."""
+    return outlet_key(source) in own_outlets()
 
 
 def outlet_groups(among: Collection[str]) -> list[tuple[str, ...]]:

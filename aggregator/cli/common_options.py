@@ -46,7 +46,7 @@ SETTING_GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "store": ("store_url", *STORE_SETTINGS),
     "duplicates and related articles": DEDUP_SETTINGS,
-    "events": DETECTION_SETTINGS + _names("detector_interval_seconds own_sources outlets_file smtp_sender"),
+    "events": DETECTION_SETTINGS + _names("detector_interval_seconds outlets_file smtp_sender"),
     "limits": _names(
         "max_body_bytes max_batch_lines max_inflight_articles analysis_processes search_headlines"
     ),

@@ -1,4 +1,4 @@
-"""Which events are shown, and in what order; their severity; own coverage. Pure.
+"""Which events are shown, and in what order; their severity. Pure.
 
 **Severity**: how fast outlets report now, in one word. The first condition that holds decides:
 
@@ -30,7 +30,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from aggregator.analysis.source import outlet_key, own_outlets
+from aggregator.analysis.source import outlet_key
 from aggregator.analysis.text.normalization import normalize
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import StreamItem
@@ -116,25 +116,6 @@ def _matches_term(event: Event, term: str) -> bool:
     # Terms are stems of the event's languages, so the words are tokenized in each of them.
     candidates = (_words_of(term, lang) for lang in event.languages or ("en",))
     return any(words and event_terms.issuperset(words) for words in candidates)
-
-
-class OwnSources:
-    """The newsroom's own outlets: ``names``, separated by commas, and those of the file of outlets."""
-
-    def __init__(self, names: str) -> None:
-        self._names = frozenset(filter(None, map(outlet_key, [*names.split(","), *own_outlets()])))
-
-    def __bool__(self) -> bool:
-        """Whether any source is marked as own."""
-        return bool(self._names)
-
-    def is_own(self, source: str) -> bool:
-        """Whether a source is one of them."""
-        return outlet_key(source) in self._names
-
-    def any_of(self, sources: Iterable[str]) -> bool:
-        """Whether one of the sources of an event is."""
-        return any(map(self.is_own, sources))
 
 
 class RankedStory(NamedTuple):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from aggregator.analysis.source import (
+    is_own,
     name_outlets,
     outlet_groups,
     outlet_key,
@@ -18,7 +19,6 @@ from aggregator.analysis.source import (
 )
 from aggregator.app import load_outlets
 from aggregator.errors import ConfigurationError
-from aggregator.events.selection import OwnSources
 from aggregator.provenance.directory import families_among
 from aggregator.provenance.statistics import Family, SourcesReport
 from aggregator.settings import Settings
@@ -107,9 +107,8 @@ def test_a_file_names_outlets_groups_and_own_ones(outlets_file: Path) -> None:
     assert outlet_name("origin-www.mole.example") == "mole.example" and outlet_name("Mole") == "Mole"
     assert outlet_groups(["pier post", "ca.quay.example"]) == [("Quay Wire", "Pier Post")]
     assert outlet_groups(["Pier Post", "Mole"]) == []
-    assert own_outlets() == ["Pier Post"]
-    own = OwnSources("www.mole.example")
-    assert [own.is_own(name) for name in ("PIER POST", "mole.example", "quay.example")] == [True, True, False]
+    assert own_outlets() == {"pier post"}
+    assert [is_own(name) for name in ("PIER  POST", "quay.example", "")] == [True, False, False]
     report = SourcesReport(1, None, 0, 0, (), (Family(("Mole", "Pier Post", "Buoy"), 9, ()),))
     among = families_among(report, {"Mole", "Buoy", "Pier Post", "in.quay.example"})
     assert among == [("Quay Wire", "Pier Post"), ("Mole", "Buoy")]

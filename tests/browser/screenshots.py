@@ -121,7 +121,7 @@ async def service_of(args: argparse.Namespace) -> AsyncIterator[str]:
     if not articles:
         yield ""
         return
-    settings = replace(SETTINGS, own_sources=args.own_sources)
+    settings = replace(SETTINGS, outlets_file=args.outlets_file)
     async with replayed(articles, clock, settings) as (service, url):
         await make_desks(service)
         print(f"{len(articles)} articles replayed")
@@ -157,7 +157,7 @@ if __name__ == "__main__":
     parser.add_argument("--days", type=float, default=2.0, help="length of each window (default: 2)")
     parser.add_argument("--url", help="a running service instead")
     parser.add_argument("--key", help="access key of that service")
-    parser.add_argument("--own-sources", default="", help="the setting own_sources of the replayed service")
+    parser.add_argument("--outlets-file", default="", help="the setting outlets_file of the replayed service")
     parser.add_argument("--only", nargs="+", metavar="PAGE", help="only these pages, for example list report")
     parser.add_argument("--out", type=Path, default=DOCUMENTS)
     parser.add_argument(

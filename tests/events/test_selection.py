@@ -17,7 +17,6 @@ from aggregator.events.selection import (
     SEVERITIES,
     EventFilter,
     EventOrder,
-    OwnSources,
     growth,
     largest_stories,
     page_key,
@@ -79,26 +78,6 @@ def test_a_saved_query_string_is_parsed() -> None:
     parsed = EventFilter.parse("term=+ferries+&source=harbour+post&min_size=17&status=breaking&lang=en")
 
     assert parsed == EventFilter("ferries", "harbour post", "en", 17, "breaking")
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [("Harbour Times", True), ("  harbour  TIMES", True), ("Harbour Times Sport", False), ("", False)],
-)
-def test_a_source_is_recognized_in_any_case(source: str, expected: bool) -> None:
-    """White space and letter case do not matter, the rest of the name does."""
-    own = OwnSources("Quay News, Harbour Times,,")
-
-    assert own.is_own(source) is expected
-    assert own.any_of(["Pier Nine", source]) is expected
-
-
-def test_without_own_sources_no_event_is_ours() -> None:
-    """Also none whose articles name no source."""
-    own = OwnSources("")
-
-    assert not own
-    assert not own.any_of([""])
 
 
 OLD = {"detected_at_ms": EVENT_MS - 2 * HOUR_MS, "peak": 40}

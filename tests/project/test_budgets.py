@@ -16,14 +16,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_100, 244
 MAX_LINES = {  # of each package of the server; modules at its top share one
-    "analysis": 4_580,
+    "analysis": 4_590,
     "auth": 540,
     "background": 250,
     "backup": 500,
     "cli": 2_110,
     "contract": 1_540,
     "dedup": 1_230,
-    "events": 7_260,
+    "events": 7_250,
     "http": 6_914,
     "index": 5_290,
     "ingest": 1_896,

@@ -42,7 +42,6 @@ from aggregator.events.selection import (
     PAGED_ORDERS,
     EventFilter,
     EventOrder,
-    OwnSources,
     PageKey,
     RankedStory,
     largest_stories,
@@ -121,7 +120,6 @@ class FakeService:
             desks=Desks(hooks),
             subscriptions=Subscriptions(hooks),
             read_marks=ReadMarks(MemoryStore()),
-            own_sources=OwnSources(self.settings.own_sources),
         )
         self.edge = SimpleNamespace(
             api_keys=ApiKeys(MemoryStore(), self.clock),

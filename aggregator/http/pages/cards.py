@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from aggregator.analysis.source import is_own, own_outlets
 from aggregator.events.detection.numbers import against_usual
 from aggregator.events.event import Event, title_of
 from aggregator.events.selection import (
     EventOrder,
     Growth,
-    OwnSources,
     Severity,
     growth,
     is_handled,
@@ -225,14 +225,13 @@ def _total_points(bins: Sequence[Bin], total: int) -> str:
 
 SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 144, 30
 NEW_MS = 10 * MINUTE_MS
-NO_OWN_SOURCES = OwnSources("")
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
     """An event in a list.
 
-    ``is_ours``: whether one of the newsroom's own sources has published it, None if none is set.
+    ``is_ours``: whether one of the newsroom's outlets has published it, None if none is named.
     ``is_new``: detected or developed within 10 minutes.
     """
 
@@ -260,7 +259,7 @@ class EventLists:
     closed: tuple[Card, ...]
 
 
-def make_card(event: Event, now_ms: int, own_sources: OwnSources = NO_OWN_SOURCES) -> Card:
+def make_card(event: Event, now_ms: int) -> Card:
     """The card of an event at ``now_ms``."""
     until_ms = event.last_seen_ms if event.status == "closed" else max(now_ms, event.last_seen_ms)
     return Card(
@@ -270,7 +269,7 @@ def make_card(event: Event, now_ms: int, own_sources: OwnSources = NO_OWN_SOURCE
         usual_rate=against_usual(event),
         severity=severity(event, now_ms),
         growth=growth(event, now_ms),
-        is_ours=own_sources.any_of(event.sources) if own_sources else None,
+        is_ours=any(map(is_own, event.sources)) if own_outlets() else None,
         is_new=now_ms - news_ms(event) < NEW_MS,
     )
 
@@ -280,12 +279,11 @@ def event_lists(
     now_ms: int,
     order: EventOrder = "surprise",
     only_severity: Severity | None = None,
-    own_sources: OwnSources = NO_OWN_SOURCES,
     only_ours: bool | None = None,
 ) -> EventLists:
     """The events as open, handled and closed cards; events merged into others are omitted."""
     shown = (e for e in events if e.merged_into is None)
-    cards = [make_card(e, now_ms, own_sources) for e in sort_events(shown, order, now_ms)]
+    cards = [make_card(e, now_ms) for e in sort_events(shown, order, now_ms)]
     cards = [c for c in cards if only_severity in (None, c.severity) and only_ours in (None, c.is_ours)]
     open_cards = [c for c in cards if c.event.status != "closed"]
     return EventLists(

@@ -74,9 +74,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     settings, now_ms = service.settings, service.clock()
     only_ours = None if query.ours is None else query.ours == "yes"
     largest = await service.events.repository.top_stories(event_filter, now_ms - TOP_HOURS * HOUR_MS)
-    lists = cards.event_lists(
-        events, now_ms, query.sort, query.severity, service.events.own_sources, only_ours
-    )
+    lists = cards.event_lists(events, now_ms, query.sort, query.severity, only_ours)
     desks = {desk.id: desk.name for desk in await service.events.desks.values()}
     history = await service.events.repository.learned_history()
     needed = history.needed if history else build_burst_rule(settings).items

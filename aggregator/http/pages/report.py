@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 from msgspec import Struct
 
-from aggregator.analysis.source import outlet_key
+from aggregator.analysis.source import is_own, outlet_key, own_outlets
 from aggregator.app import Service
 from aggregator.contract.requests import SourcesPageQuery
 from aggregator.errors import NotFound
@@ -74,9 +74,9 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         newest=loaded.items[-100:][::-1],
         figures=loaded.figures,
         first=next((i for i in loaded.items if event.first and i.id == event.first[1]), None),
-        has_own_sources=bool(service.events.own_sources),
-        own=next((item for item in loaded.items if service.events.own_sources.is_own(item.source)), None),
-        is_own_source=service.events.own_sources.is_own,
+        has_own_sources=bool(own_outlets()),
+        own=next((item for item in loaded.items if is_own(item.source)), None),
+        is_own_source=is_own,
         names=await _names(service, event),
         undoable=undoable_actions(event),
         item_page=_item_page(sure, query),

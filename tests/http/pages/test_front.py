@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aggregator.events.selection import OwnSources
+from aggregator.analysis.source import Outlet, name_outlets
 from aggregator.http.pages.cards import Card, event_lists, make_card
 from aggregator.http.pages.front import FrontQuery, desk_fields, filter_query, front_url, given_values, view
 from tests.support.factories import EVENT_MS, event
@@ -87,12 +87,13 @@ def test_a_filter_in_force_has_no_further_choices() -> None:
 
 def test_events_are_filtered_by_our_coverage() -> None:
     """With own sources only: a choice for each that occurs, and a chip for the one in force."""
-    own = OwnSources("two.example")
     ours, others = event("e1", "Storm"), event("e2", "Wind", sources=("one.example",))
-    lists = event_lists([ours, others], EVENT_MS, own_sources=own)
-    only = event_lists([ours, others], EVENT_MS, own_sources=own, only_ours=False)
-    facets = view(FrontQuery(), lists.open).facets
     plain = event_lists([ours, others], EVENT_MS)
+    name_outlets([Outlet("two.example", own=True)])
+    lists = event_lists([ours, others], EVENT_MS)
+    only = event_lists([ours, others], EVENT_MS, only_ours=False)
+    name_outlets(())
+    facets = view(FrontQuery(), lists.open).facets
 
     assert [(c.label, c.url, c.count) for c in facets["Our coverage"]] == [
         ("Published by us", "/?ours=yes", 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -185,19 +186,26 @@ async def test_all_articles_of_a_report_can_be_reached(client: Client, real: Ser
 PUBLISHED = "<b>Published by us</b>"
 
 
+def own_outlets_settings(directory: Path, *names: str) -> Settings:
+    """Settings with a file of these own outlets. The service of the next test replaces them."""
+    file = directory / "outlets.toml"
+    file.write_text("".join(f'[[outlets]]\nname = "{name}"\nown = true\n' for name in names))
+    return Settings(store_url="memory", outlets_file=str(file))
+
+
 @pytest.mark.parametrize(
-    ("own_sources", "expected"),
+    ("own", "expected"),
     [
-        ("Two.example, other.example", PUBLISHED),
-        ("other.example", "Not published by us yet"),
-        ("", None),
+        (("Two.example", "other.example"), PUBLISHED),
+        (("other.example",), "Not published by us yet"),
+        ((), None),
     ],
 )
 async def test_a_report_says_whether_the_newsroom_published_it(
-    own_sources: str, expected: str | None
+    tmp_path: Path, own: tuple[str, ...], expected: str | None
 ) -> None:
-    """With headline and time; nothing unless own sources are set."""
-    settings = Settings(store_url="memory", own_sources=own_sources)
+    """With headline and time; nothing unless own outlets are named."""
+    settings = own_outlets_settings(tmp_path, *own)
     async with open_service(settings) as service, serving(service) as client:
         for id_, text in (("one", ORIGINAL), ("two", OTHER)):
             body = {"id": id_, "title": f"Title {id_}", "text": text, "source": f"{id_}.example"}
@@ -212,9 +220,9 @@ async def test_a_report_says_whether_the_newsroom_published_it(
     assert expected != PUBLISHED or page.index(PUBLISHED) < page.index("Title two")
 
 
-async def test_an_event_marked_as_published_is_not_called_unpublished() -> None:
+async def test_an_event_marked_as_published_is_not_called_unpublished(tmp_path: Path) -> None:
     """Neither in the list nor in its report, although no own article is stored yet."""
-    settings = Settings(store_url="memory", own_sources="ours.example")
+    settings = own_outlets_settings(tmp_path, "ours.example")
     async with open_service(settings) as service, serving(service) as client:
         await commit_event(
             service.events.repository, "fired", event("e1", "Bridge closed", work_status="published"), 1

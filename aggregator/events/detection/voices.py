@@ -2,9 +2,9 @@
 
 Where at least ``MIN_VOICES`` sources are known in a language, no voice counts with more items than a third
 of those that an event needs. A wire may tell a story alone, with as many as it needs where only it is known;
-its volume is not that of the desk. Two sources are one voice by two kinds of evidence: the same site, first
-seen here within an hour, the same headline. This holds only for sources first seen today, on a desk with a
-week of history, that published nothing else: agency copy in known outlets is several voices.
+its volume is not that of the desk. Two sources of one site are one voice if they were first seen here within
+an hour, or have the same headline: only sources first seen today, on a desk with a week of history, that
+published nothing else. One text of several sites is agency copy: several voices, marked as new.
 """
 
 from __future__ import annotations
@@ -161,13 +161,12 @@ class Voices(msgspec.Struct, array_like=True):
         return past / (len(self.days) - 1) if len(self.days) > 1 else documents.get(self.today, 0)
 
     def _is_one(self, a: str, b: str, items: Mapping[str, list[WindowItem]]) -> bool:
-        """Whether two kinds of evidence make two sources one voice; accounts of one host never are."""
-        site = site_group(a)
-        if not site or not site_group(b):
+        """Whether two sources of one site are one voice; accounts of one host never are."""
+        if not (site := site_group(a)) or site != site_group(b):
             return False
-        same_hour = abs(self.sources[a].first_hour - self.sources[b].first_hour) <= 1
         titles = [{normalize(member.title) for member in items[key]} for key in (a, b)]
-        return (site == site_group(b)) + same_hour + (not titles[0].isdisjoint(titles[1])) >= 2
+        same_hour = abs(self.sources[a].first_hour - self.sources[b].first_hour) <= 1
+        return same_hour or not titles[0].isdisjoint(titles[1])
 
 
 class Burst(msgspec.Struct, array_like=True):

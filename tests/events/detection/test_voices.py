@@ -48,7 +48,7 @@ UNKNOWN = [f"unknown{i}.example" for i in range(16)]
     ("sources", "title", "expected"),
     [
         (UNKNOWN, "", (16, 16, 16)),  # several, but all of them new
-        (UNKNOWN, "Harbour bridge falls", (2, 1, 16)),  # bots: one text within an hour
+        (UNKNOWN, "Harbour bridge falls", (16, 16, 16)),  # agency copy in outlets that nobody knew
         ([f"{name}.host.example" for name in "abcdefghijklmnop"], "", (2, 1, 16)),  # one site within an hour
         ([f"t.me/{name}" for name in "abcdefghijklmnop"], "Bridge falls", (16, 16, 16)),  # accounts
         (OUTLETS, "Harbour bridge falls", (10, 10, 0)),  # agency copy
@@ -118,6 +118,19 @@ def test_a_small_desk_has_events_of_few_items_and_marks_new_sources() -> None:
     assert "more than 3 make an event" in known.reason
     assert "first seen" not in known.reason
     assert "4 of 4 items from sources first seen today" in unknown.reason
+
+
+def test_agency_copy_in_new_outlets_is_an_event_that_is_marked() -> None:
+    """One text of twenty sites within five minutes, on a store that knows a week; one site is one voice."""
+    stream = DetectorStream(RULE)
+    send_days(stream)
+    for i in range(20):
+        stream.send(i / 4, source=f"paper{i}.example", lang="en", title="Ferry sinks off Estmark")
+        stream.send(i / 4, "dam bursts", source=f"{i}.host.example", lang="en", title="Dam bursts near Tavin")
+
+    (event,) = stream.fired
+    assert event.title == "Ferry sinks off Estmark"
+    assert f"{event.size} of {event.size} items from sources first seen today" in event.reason
 
 
 def test_more_items_are_needed_above_the_alerts_of_a_day() -> None:

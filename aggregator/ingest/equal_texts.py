@@ -70,7 +70,8 @@ class EqualTexts:
         own, texts = item.analysis, {(other.space, other.text_hash) for other in others}
         if (own.space, own.text_hash) in texts:
             return False
-        for lang in dict.fromkeys(other.lang for other in others):
+        # Not in its own language: many texts of a newswire begin alike, and none of them would be equal then.
+        for lang in dict.fromkeys(other.lang for other in others if other.lang != own.lang):
             article = replace(item.article, known_lang=lang)
             (found,) = await self._analyze_many([article])
             if isinstance(found, Analysis) and (found.space, found.text_hash) in texts:

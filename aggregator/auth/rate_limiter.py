@@ -44,22 +44,6 @@ class _PrefetchedTokens:
     expires_ms: int = 0  # unspent tokens are lost then
     exhausted_until_ms: int = 0  # the bucket is empty until then
     retry_after_ms: int = 0  # wait when ``exhausted_until_ms`` was set
-    left: float = 0.0  # tokens that were left in the bucket at ``left_ms``
-    left_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RateStatus:
-    """The limit of a key as of now: ``quota`` tokens per ``window_s`` seconds.
-
-    remaining  tokens left, as far as this process knows: others may have spent some of them
-    reset_s    seconds until the whole quota is available
-    """
-
-    quota: int
-    window_s: int
-    remaining: int
-    reset_s: int
 
 
 class RateLimiter:
@@ -85,38 +69,20 @@ class RateLimiter:
         if 0 < share.exhausted_until_ms - now_ms <= share.retry_after_ms:
             raise _limit_exceeded(self._rate, share.exhausted_until_ms - now_ms)
         debt = min(share.tokens, 0.0)
-        fetched, wait_ms, left = await self._fetch_tokens(
-            key_id, max(1.0, self._rate * PREFETCH_S), debt, now_ms
-        )
+        most = max(1.0, self._rate * PREFETCH_S)
+        fetched, wait_ms = await self._fetch_tokens(key_id, most, debt, now_ms)
         share.tokens = 0.0  # the debt was charged to the bucket (or forgiven, after a commit conflict)
-        share.left, share.left_ms = left, now_ms
         if not fetched:
             share.exhausted_until_ms, share.retry_after_ms = now_ms + wait_ms, wait_ms
             raise _limit_exceeded(self._rate, wait_ms)
         share.tokens, share.expires_ms = fetched - tokens, now_ms + 1000
 
-    def status(self, key_id: str) -> RateStatus | None:
-        """The limit of a key, without a round trip; None: there is no limit."""
-        if not self._rate:
-            return None
-        now_ms = self._clock()
-        share = self._prefetched.get(key_id) or _PrefetchedTokens(left=self._burst, left_ms=now_ms)
-        refilled = max(0, now_ms - share.left_ms) / 1000 * self._rate
-        prefetched = share.tokens if share.tokens < 0 or now_ms < share.expires_ms else 0.0
-        tokens = max(0.0, min(self._burst, share.left + refilled + prefetched))
-        return RateStatus(
-            quota=math.floor(self._burst),
-            window_s=math.ceil(self._burst / self._rate),
-            remaining=0 if share.exhausted_until_ms > now_ms else math.floor(tokens),
-            reset_s=math.ceil((self._burst - tokens) / self._rate),
-        )
-
     async def _fetch_tokens(
         self, key_id: str, max_tokens: float, debt: float, now_ms: int
-    ) -> tuple[float, int, float]:
-        """Take up to ``max_tokens``, settle ``debt`` (<= 0): tokens taken, ms until there is one, rest."""
+    ) -> tuple[float, int]:
+        """Take up to ``max_tokens``, settle ``debt`` (<= 0): tokens taken, ms until there is one."""
 
-        def change(bucket: _Bucket | None) -> tuple[_Bucket | None, tuple[float, int, float]]:
+        def change(bucket: _Bucket | None) -> tuple[_Bucket | None, tuple[float, int]]:
             balance, at_ms = (bucket.tokens, bucket.at_ms) if bucket else (self._burst, now_ms)
             set_back = at_ms - now_ms > MAX_CLOCK_SKEW_MS
             at_ms = now_ms if set_back else at_ms
@@ -124,14 +90,14 @@ class RateLimiter:
             taken = min(max_tokens, balance) if balance >= 1 else 0.0
             wait_ms = math.ceil(max(0.0, 1 - balance) / self._rate * 1000)
             changed = _Bucket(balance - taken, max(now_ms, at_ms)) if taken or debt or set_back else bucket
-            return changed, (taken, wait_ms, balance - taken)
+            return changed, (taken, wait_ms)
 
         bucket = StoredValue(self._store, b"{access:%s}tokens" % key_id.encode(), _FORMAT, self._ttl_ms)
         try:
             return await bucket.edit_with_result(change, MAX_ATTEMPTS)
         except CommitConflict:
             # Many processes spend tokens of one key: it exceeds its limit, too.
-            return 0.0, CONFLICT_RETRY_MS, 0.0
+            return 0.0, CONFLICT_RETRY_MS
 
     def _ttl_ms(self, bucket: _Bucket | None) -> int:
         """At least the time until the bucket is full; it may expire then: an absent bucket is full."""

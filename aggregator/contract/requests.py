@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from aggregator.contract.responses import EventOrder
 from aggregator_client.wire import (
     LANGUAGE_TAG_PATTERN,
     MAX_PROFILE_CHARS,
@@ -69,6 +68,7 @@ PayloadFormat = Annotated[
     doc("Format of the body: Standard Webhooks, or a Slack message.", "standard"),
 ]
 SearchOrder = Literal["relevance", "time"]
+EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]
 SourceOrder = Literal["articles", "originals", "copies", "copied", "lag"]
 
 

@@ -11,12 +11,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Struct
 
+from aggregator.contract.requests import DeskIn
 from aggregator_client.wire import ArticleRef, EventOut, doc
 
 TargetKind = Literal["webhook", "mail"]
 TimeBasis = Literal["published", "day", "claimed", "arrived"]
 OutletKind = Literal["first", "own", "copy", "same time", "headline", "doubtful"]
-EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]
 
 
 class EventItemOut(Struct):
@@ -135,26 +135,10 @@ class AttemptOut(Struct):
     events: Annotated[int, doc("Number of events in the delivery.", 1)]
 
 
-class DeskOut(Struct):
+class DeskOut(DeskIn, forbid_unknown_fields=False, kw_only=True):
     """A desk and the addresses of its view."""
 
     id: Annotated[str, doc("Id of the desk.", "5d0c1e8a77b2")]
-    name: Annotated[str, doc("Name of the desk.", "Harbour desk")]
-    terms: Annotated[list[str], doc("Terms.", ["swimming", "hall"])]
-    without: Annotated[list[str], doc("None of these may be in the headline or terms.", ["football"])]
-    sources: Annotated[list[str], doc("Names of outlets.", ["Brackwater Gazette", "Coastline News"])]
-    languages: Annotated[list[str], doc("Language codes.", ["en"])]
-    min_size: Annotated[int, doc("Minimum number of items.", 20)]
-    alert_size: Annotated[int, doc("Notify when an event has this many items; 0: no condition.", 20)]
-    alert_sources: Annotated[int, doc("Notify when this many sources report it; 0: no condition.", 5)]
-    alert_hourly: Annotated[int, doc("Notify at this many items within the last hour; 0: no condition.", 0)]
-    pause_minutes: Annotated[int, doc("Minimum time between two notifications, minutes.", 5)]
-    quiet_from: Annotated[str, doc("Start of the quiet hours in its time zone; empty: none.", "22:30")]
-    quiet_until: Annotated[str, doc("End of the quiet hours; empty: none.", "06:00")]
-    time_zone: Annotated[str, doc("IANA name of the time zone.", "Europe/Berlin")]
-    quiet_size: Annotated[int, doc("Items from which quiet hours do not hold an event; 0: none.", 100)]
-    paused: Annotated[bool, doc("Whether no notifications are sent.", False)]
-    digest_at: Annotated[str, doc("When it sends a digest of the day; empty: never.", "07:00")]
     created_at: Annotated[datetime, doc("Time of creation.", "2026-11-20T08:40:00Z")]
     events: Annotated[str, doc("Path of its list of events.", "/v1/events?watch=5d0c1e8a77b2")]
     stream: Annotated[str, doc("Path of its event stream.", "/v1/events/stream?watch=1ac4d0f935b5")]
@@ -258,17 +242,22 @@ class StepOut(Struct):
     changes: Annotated[ChangesOut | None, doc("What it changed of that article; null: it repeats none.")]
 
 
-class ProvenanceOut(Struct):
-    """Who published a text first, and who repeated it; at most 100 articles are compared.
+class TextOut(Struct):
+    """Who published a text first, and who repeated it.
 
     ``certain``: outlets stated different times, and the first arrived here first or was declared as past.
     """
 
-    id: Annotated[str, doc("Id of the article.", "pool-1")]
-    first: Annotated[ArticleRef, doc("The first article; null: none is stored.")]
     certain: Annotated[bool, doc("Whether the first publisher is known for sure.", True)]
     outlets: Annotated[int, doc("Number of outlets.", 4)]
     steps: Annotated[list[StepOut], doc("The articles in order of time, the first publisher first.")]
+
+
+class ProvenanceOut(TextOut, kw_only=True):
+    """As TextOut, of the text of an article; at most 100 articles are compared."""
+
+    id: Annotated[str, doc("Id of the article.", "pool-1")]
+    first: Annotated[ArticleRef, doc("The first article; null: none is stored.")]
     truncated: Annotated[bool, doc("Whether there are more than are listed or compared.", False)]
 
 
@@ -288,14 +277,6 @@ class OutletOut(Struct):
     kind: Annotated[OutletKind, doc("Whether it was first, wrote its own text, or copied.", "own")]
     original: Annotated[ArticleRef | None, doc("First publication of the text, if another outlet's.")]
     articles: Annotated[int, doc("Articles of this outlet on the event.", 3)]
-
-
-class TextOut(Struct):
-    """A text that several outlets published."""
-
-    certain: Annotated[bool, doc("Whether the first publisher is known for sure.", True)]
-    outlets: Annotated[int, doc("Number of outlets.", 4)]
-    steps: Annotated[list[StepOut], doc("The articles in order of time, the first publisher first.")]
 
 
 class EventProvenanceOut(Struct):

@@ -4,13 +4,6 @@ A request gets an id, is counted and timed, and what it raises becomes a problem
 Pages of other sites may change nothing (CSRF); pages of the origins of the setting ``cors_origins`` may send
 GET and HEAD to addresses under /v1/ and read the answers. Cookies are never accepted from them: a page sends
 an access key in the Authorization header, or none where none is required.
-
-The rate limit of the caller's key is stated as draft-ietf-httpapi-ratelimit-headers does:
-
-    RateLimit-Policy: "key";q=20;w=2     20 articles or requests per 2 s
-    RateLimit: "key";r=17;t=1            17 are left; all 20 in 1 s
-
-``r`` is what this process knows without a round trip to the store; ``Retry-After`` of a 429 is exact.
 """
 
 from __future__ import annotations
@@ -28,7 +21,6 @@ from multidict import CIMultiDict
 from aggregator.http import auth, errors
 from aggregator.http.app_keys import (
     BASE_PATH,
-    CALLER_KEY,
     METRICS,
     REQUEST_ID,
     SERVICE,
@@ -44,7 +36,7 @@ ANY_ORIGIN = "*"
 READ_METHODS = ("GET", "HEAD")
 ALL_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT")
 REQUEST_HEADERS = "Authorization, If-None-Match, Last-Event-ID, X-Request-Id"
-EXPOSED_HEADERS = "ETag, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, X-Request-Id"
+EXPOSED_HEADERS = "ETag, Retry-After, Server-Timing, X-Request-Id"
 MAX_AGE_S = 600
 PUBLIC_SCRIPT = "/static/related.js"
 access_log = logging.getLogger("aggregator.access")
@@ -124,11 +116,6 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
     headers.setdefault("Cache-Control", "no-store")
     if request.method in auth.SAFE_METHODS:
         _add_cors_headers(request, headers, settings.cors_origins)
-    key = None if is_public(request) else request.get(CALLER_KEY)  # a cache may keep what is public
-    limit = request.app[SERVICE].edge.rate_limiter.status(key.id) if key is not None else None
-    if limit is not None:
-        headers["RateLimit-Policy"] = f'"key";q={limit.quota};w={limit.window_s}'
-        headers["RateLimit"] = f'"key";r={limit.remaining};t={limit.reset_s}'
     location = headers.get("Location", "")
     if location.startswith("/"):  # paths inside the service do not have the prefix of a proxy
         headers["Location"] = request.app[BASE_PATH] + location

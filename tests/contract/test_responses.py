@@ -31,7 +31,7 @@ STRUCTS = [
         (wire.EventStatus, model.EventStatus),
         (wire.MuteScope, model.MuteScope),
         (wire.Severity, selection.Severity),
-        (responses.EventOrder, selection.EventOrder),
+        (requests.EventOrder, selection.EventOrder),
         (msgspec.inspect.type_info(wire.DuplicateOf), domain.MatchRule),
         (msgspec.inspect.type_info(requests.WebhookIn), subscriptions.PayloadFormat),
     ],

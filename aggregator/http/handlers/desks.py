@@ -10,7 +10,7 @@ from aiohttp import web
 from aggregator.app import Service
 from aggregator.contract import requests, responses
 from aggregator.contract.decoding import ErrorCollector, to_single_line
-from aggregator.contract.encoding import to_datetime
+from aggregator.contract.encoding import fields_of, to_datetime
 from aggregator.events.desks import Desk, time_zone
 from aggregator.events.webhooks.mail import validate_mail_address
 from aggregator.events.webhooks.sender import validate_url
@@ -90,15 +90,14 @@ async def add_target(request: web.Request, desk: Desk, body: requests.TargetIn) 
 
 def desk_out(desk: Desk, base: str) -> responses.DeskOut:
     """A desk with the addresses of its view, below the path ``base``."""
-    fields = {name: getattr(desk, name) for name in requests.DeskIn.__struct_fields__}
-    lists = {name: list(fields[name]) for name in LIST_FIELDS}
-    return responses.DeskOut(
-        id=desk.id,
+    events = f"{base}/v1/events"
+    return fields_of(
+        desk,
+        responses.DeskOut,
         created_at=to_datetime(desk.created_ms),
-        events=f"{base}/v1/events?watch={desk.id}",
-        stream=f"{base}/v1/events/stream?watch={desk.id}",
-        atom=f"{base}/v1/events.atom?watch={desk.id}",
-        **(fields | lists),
+        events=f"{events}?watch={desk.id}",
+        stream=f"{events}/stream?watch={desk.id}",
+        atom=f"{events}.atom?watch={desk.id}",
     )
 
 

@@ -165,3 +165,27 @@ def test_known_events_of_several_lists_are_scored(tmp_path: Path, capsys: pytest
     for arguments, events in ((lists[:1], 1), ((str(tmp_path), *lists), 2)):
         assert run("evaluate", "events", *arguments) == 0
         assert f"of {events}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "protocol", "counted"),
+    [
+        ("id,text,cluster", "{n},{text},c", "near-duplicates", "policy"),
+        ("text1;text2;same", "{text};{text} {n};{same}", "pairs", "alike"),
+        ("id,title", "{n},Ferry number {n} is late", "duplicates", "articles"),
+    ],
+)
+def test_own_data_is_judged_by_the_protocol_of_its_columns(
+    header: str, row: str, protocol: str, counted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says which, and prints what that protocol prints."""
+    text = " ".join(f"word{i}" for i in range(40))
+    file = tmp_path / "own.csv"
+    rows = [row.format(n=n, text=text, same=n % 2 == 0) for n in range(4)]
+    file.write_text("\n".join([header, *rows]), encoding="utf-8")
+
+    assert run("evaluate", "own", "--json", "--min-containment", "0.3", str(file)) == 0
+
+    printed = capsys.readouterr()
+    assert f"`aggregator evaluate {protocol}`" in printed.err
+    assert counted in printed.out

@@ -14,10 +14,10 @@ from aggregator.analysis.shingles import sketch_from_hashes
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import InvalidInput
-from aggregator_lab.evaluation import block_statistics
 from aggregator_lab.evaluation.duplicate_stream import DuplicateStream
 from aggregator_lab.evaluation.edit_recall import EditResult, evaluate, format_table, plant_copies
 from aggregator_lab.evaluation.edits import EDITS
+from aggregator_lab.evaluation.false_neighbors import neighbor_pairs
 from tests.cli.helpers import run, write_jsonl
 from tests.support.factories import story
 
@@ -104,24 +104,9 @@ def analysis(fingerprint: int, wording: int) -> Analysis:
     )  # fmt: skip
 
 
-def test_block_statistics() -> None:
-    """A copy and two false neighbors within 3 bits, three more within 7; all share the value of a block."""
-    rows = block_statistics.evaluate(
-        [analysis(0, 1), analysis(0b1, 1), analysis(0b11 << 20, 2), analysis(0b11111 << 50, 3)]
-    )
+def test_false_neighbors() -> None:
+    """A copy and two false neighbors within 3 bits, three more within 7."""
+    analyses = [analysis(0, 1), analysis(0b1, 1), analysis(0b11 << 20, 2), analysis(0b11111 << 50, 3)]
+    fingerprints = np.array([one.fingerprint for one in analyses], np.uint64)
 
-    assert (rows[0].lang, rows[0].articles, rows[0].fullest_bucket) == ("zh", 4, 4)
-    assert rows[0].pairs == (3, 6)
-    assert rows[0].false_pairs == (2, 5)
-    assert rows[0].entries_read > rows[0].expected_entries
-    assert "zh" in block_statistics.format_table(rows)
-
-
-def test_blocks_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One row per language."""
-    file = write_jsonl(
-        tmp_path / "en", *({"id": str(i), "text": story(i, 20), "lang": "en"} for i in range(5))
-    )
-
-    assert run("evaluate", "blocks", "--json", "--max", "4", file) == 0
-    assert sum(row["articles"] for row in json.loads(capsys.readouterr().out)) == 4
+    assert neighbor_pairs(analyses, fingerprints) == ((3, 6), (2, 5))

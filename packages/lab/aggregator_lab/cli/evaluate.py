@@ -1,4 +1,4 @@
-"""``aggregator evaluate``: near-duplicates, clusters, pairs, related and events."""
+"""``aggregator evaluate``: own, near-duplicates, clusters, pairs, related and events."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import importlib
+import itertools
 import json
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -16,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from aggregator import jsonl
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
+from aggregator.cli.common_options import SETTING_FIELDS
 from aggregator.domain import Analysis, Article
 from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
@@ -31,6 +35,30 @@ if TYPE_CHECKING:
     from aggregator_lab.labeled import LabeledArticle
 
 RULE_MODES = ("stories", "literal")
+COLUMN_ROWS = 100  # whose columns ``own`` looks at
+# Protocols of ``own`` by the columns that their files have; the last fits all articles.
+PROTOCOLS_BY_COLUMNS = {
+    ("text1", "text2"): "pairs",
+    ("cluster",): "near-duplicates",
+    (): "duplicates",
+}
+
+
+def own(args: argparse.Namespace, settings: Settings) -> int:
+    """Run the protocol that fits the columns of the files, and say which."""
+    jsonl.check_readable(args.files)
+    columns = set[str]()
+    for row in itertools.islice(read_rows(args.files), COLUMN_ROWS):
+        columns.update(row)
+    wanted, name = next(item for item in PROTOCOLS_BY_COLUMNS.items() if columns.issuperset(item[0]))
+    found = f"columns {', '.join(wanted)}" if wanted else "no labels (cluster, or text1, text2 and same)"
+    print(f"{found} in {', '.join(sorted(columns))}: `aggregator evaluate {name}`", file=sys.stderr)
+    chosen = args.protocols[name].parse_args([*args.files, *(["--json"] if args.json else [])])
+    for option in (*SETTING_FIELDS, "config_file"):
+        if hasattr(args, option):
+            setattr(chosen, option, getattr(args, option))
+    module, _, function = chosen.command_path.partition(":")
+    return int(getattr(importlib.import_module(module), function)(chosen, settings))
 
 
 def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
@@ -201,18 +229,6 @@ def relatedness(args: argparse.Namespace, settings: Settings) -> int:
         found += asyncio.run(protocol.evidence_of_ids(read_articles([file]).articles, judged, analyzer))
     result = protocol.evaluate(found)
     print(json.dumps(result, indent=1))
-    return EXIT_OK
-
-
-def blocks(args: argparse.Namespace, settings: Settings) -> int:
-    """Report bucket sizes and false neighbors of the fingerprints of real articles."""
-    from aggregator_lab.evaluation import block_statistics
-    from aggregator_lab.evaluation.article_files import read_articles
-
-    jsonl.check_readable(args.files)
-    results = load_analyzer(settings).analyze_many(read_articles(args.files, args.max).articles)
-    rows = block_statistics.evaluate([result for result in results if isinstance(result, Analysis)])
-    print(json.dumps([row.as_json() for row in rows]) if args.json else block_statistics.format_table(rows))
     return EXIT_OK
 
 

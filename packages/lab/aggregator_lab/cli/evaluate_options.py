@@ -30,6 +30,7 @@ def add_evaluate_command(commands: Any) -> None:
         allow_abbrev=False,
     )
     protocols = command.add_subparsers(title="protocols", metavar="PROTOCOL", required=True)
+    _add_own(protocols)
     _add_near_duplicates(protocols)
     _add_duplicates(protocols)
     _add_clusters(protocols)
@@ -38,10 +39,23 @@ def add_evaluate_command(commands: Any) -> None:
     _add_relatedness(protocols)
     _add_events(protocols)
     _add_desk(protocols)
-    _add_blocks(protocols)
     _add_methods(protocols)
     _add_features(protocols)
     _add_open_benchmark(protocols)
+
+
+def _add_own(protocols: Any) -> None:
+    command = add_command(
+        protocols, "own", "your own files: the protocol that fits their columns, and its table",
+        "aggregator_lab.cli.evaluate:own", example="judged.csv",
+    )  # fmt: skip
+    command.add_argument(
+        "files", nargs="+", metavar="FILE",
+        help="articles with a `cluster` each, pairs (text1, text2, same), or articles without labels",
+    )  # fmt: skip
+    _add_json_option(command)
+    add_policy_options(command, POLICY_SETTINGS)
+    command.set_defaults(protocols=protocols.choices)
 
 
 def _add_near_duplicates(protocols: Any) -> None:
@@ -253,19 +267,6 @@ def _add_desk(protocols: Any) -> None:
     )  # fmt: skip
     _add_json_option(command)
     add_settings_options(command, (*DETECTION_SETTINGS, *LOG_SETTINGS))
-
-
-def _add_blocks(protocols: Any) -> None:
-    command = add_command(
-        protocols, "blocks", "bucket sizes and false neighbors of real fingerprints under the block plan",
-        "aggregator_lab.cli.evaluate:blocks", example="articles.jsonl",
-    )  # fmt: skip
-    command.add_argument(
-        "files", nargs="+", metavar="FILE", help="articles as .jsonl, .jsonl.gz, .csv or .parquet"
-    )
-    _add_max_option(command)
-    _add_json_option(command)
-    add_settings_options(command, ("models_dir", *LOG_SETTINGS))
 
 
 def _add_methods(protocols: Any) -> None:

@@ -31,7 +31,7 @@ from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import Analysis
 from aggregator.errors import ConfigurationError
 from aggregator.extensions import TFIDF_PCA
-from aggregator_lab.evaluation.block_statistics import RADII, neighbor_pairs
+from aggregator_lab.evaluation.false_neighbors import RADII, neighbor_pairs
 from aggregator_lab.evaluation.metrics import recall_at, roc_auc
 from aggregator_lab.extractors.fitting import fit_extractor
 from aggregator_lab.extractors.model import FeatureExtractor, Features, FittedModel, StoredExtractor

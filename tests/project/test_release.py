@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import functools
 import hashlib
 import os
@@ -11,6 +12,7 @@ import sys
 import sysconfig
 import tomllib
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -68,17 +70,71 @@ def test_the_wheel_is_reproducible(project: Path, tmp_path: Path) -> None:
     assert len(digests) == 1
 
 
-def test_the_wheels_serve_the_demonstration_in_an_empty_environment(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Those of all distributions, since the entry points of this environment name all."""
+    directory = tmp_path_factory.mktemp("wheels")
+    build = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
+    for project in PROJECTS:
+        subprocess.run(
+            [sys.executable, "-c", build, str(directory)],
+            cwd=project, check=True, capture_output=True, timeout=HANG_LIMIT_S,
+        )  # fmt: skip
+    return list(directory.glob("*.whl"))
+
+
+# What documents and messages install besides this project, each for its own reason.
+OTHER_PACKAGES = {"news-please", "pandas", "matplotlib"}
+OTHER_PACKAGES |= {"opentelemetry-distro", "opentelemetry-exporter-otlp"}
+OTHER_PACKAGES |= {"opentelemetry-instrumentation-aiohttp-server"}
+INSTALL = re.compile(r"pip install ((?:'[^'`\n]+'|[^-\s`'\"][^\s`'\",:;)]*|--?[a-z-]+| (?=\S))+)")
+NAMED = re.compile(r"\bnewsdedup(?:-(?:client|archive|lab))?\[[\w,]+\]")
+
+
+def test_what_documents_and_messages_install_is_this_project(wheels: list[Path]) -> None:
+    """Names and extras are those in the metadata of the wheels, paths are projects of the repository."""
+    extras: dict[str, set[str]] = {}
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+            metadata = email.message_from_bytes(archive.read(name))
+        extras[metadata["Name"]] = set(metadata.get_all("Provides-Extra", []))
+    by_path = {
+        str(project.relative_to(ROOT)): tomllib.loads((project / "pyproject.toml").read_text("utf-8"))
+        for project in PROJECTS
+    }
+    paths = [path for root in ("aggregator", "packages", "docs") for path in (ROOT / root).rglob("*")]
+    found = list[tuple[str, str]]()
+    for path in (*paths, ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        if path.suffix in (".md", ".py", ".ipynb", ".html") and "decisions" not in path.parts:
+            text = path.read_text(encoding="utf-8")
+            found += [(path.name, name) for name in NAMED.findall(text)]
+            found += [
+                (path.name, word.strip("'"))
+                for words in INSTALL.findall(text)
+                for word in re.findall(r"'[^']+'|\S+", words)
+                if not word.strip("'").startswith(("-", "{", "requirements.lock")) and ".whl" not in word
+            ]
+
+    for place, wanted in found:
+        name, _, listed = wanted.rstrip("].").partition("[")
+        if name.startswith(".") or not name:
+            project = by_path[str(Path(name or "."))]["project"]
+            name = project["name"]
+        assert name in extras or name in OTHER_PACKAGES, f"{place}: {wanted}"
+        assert set(filter(None, listed.split(","))) <= extras.get(name, set()), f"{place}: {wanted}"
+    assert {name for _, name in found} >= {"./packages/client", "newsdedup-lab[minilm]"}
+
+
+def test_the_wheels_serve_the_demonstration_in_an_empty_environment(
+    wheels: list[Path], tmp_path: Path
+) -> None:
     """Nothing of the working tree is needed: the package data is in the wheels, the command is installed.
 
     Dependencies are those of this environment, so that nothing is downloaded; ``scripts/release`` installs
     them from the lock.
     """
     run = functools.partial(subprocess.run, check=True, capture_output=True, timeout=HANG_LIMIT_S)
-    build = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
-    for project in PROJECTS:  # all, since the entry points of this environment name all
-        run([sys.executable, "-c", build, str(tmp_path)], cwd=project)
-    wheels = list(tmp_path.glob("*.whl"))
     environment = tmp_path / "environment"
     venv.create(environment)
     python = environment / "bin" / "python"

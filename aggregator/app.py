@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from aggregator.store.redis import RedisStore
 
 Clock = Callable[[], int]
+log = logging.getLogger("aggregator.serve")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,19 @@ def load_outlets(settings: Settings) -> None:
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"outlets_file: {file}: {error}.") from None
     name_outlets(tables.get("outlets", ()))
+
+
+def reload_files(settings: Settings, policies: PolicyProfiles | None = None) -> None:
+    """Read the outlets and ``policies`` from their files again; with a fault they stay, and it is logged."""
+    try:
+        changed = load_policies(settings)
+        load_outlets(settings)
+    except ConfigurationError as error:
+        log.error("SIGHUP: nothing is changed: %s", error)
+        return
+    if policies is not None:
+        policies.replace(changed)
+    log.info("SIGHUP: policy_profiles_file and outlets_file are read again; others need a restart")
 
 
 @asynccontextmanager
@@ -311,7 +326,7 @@ def build_articles(
         dual_writer=dual_writer,
         related=related,
         explain=Explainer(index, analyze_many, policies),
-        search=ArticleSearch(index, HeadlineIndex(index, settings.search_headlines)),
+        search=ArticleSearch(index, HeadlineIndex(index)),
         provenance=ProvenanceQueries(index),
         sources=SourceDirectory(index.store),
     )

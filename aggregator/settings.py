@@ -122,9 +122,9 @@ class Settings:
     )
     outlets_file: str = _option(
         "",
-        "TOML file of outlets, a table [[outlets]] each: name, sources (other spellings and hosts of it), "
-        "group (outlets that belong together, as those of an owner), own (true: the newsroom's; the pages "
-        "say which events it has published).",
+        "TOML file of outlets, read again at SIGHUP; a table [[outlets]] each: name, sources (other names "
+        "and hosts), group (of outlets that belong together, as those of an owner), own (true: the "
+        "newsroom's; the pages say which events it has published).",
     )
     webhook_allow_private_addresses: bool = _option(
         False,
@@ -168,7 +168,7 @@ class Settings:
     )
     migration_serve: bool = _option(
         False,
-        "Serve from migration_models_dir once `aggregator reindex` has filled its index.",
+        "Serve from migration_models_dir once `aggregator migrate` has filled its index.",
     )
     policy: str = _option(
         "verified",
@@ -209,18 +209,12 @@ class Settings:
     )
     policy_profiles_file: str = _option(
         "",
-        "TOML file of policy profiles: named policies, and the sources that they apply to; empty: one policy "
-        "for all articles.",
+        "TOML file of policy profiles: named policies, and the sources that they apply to, read again "
+        "at SIGHUP; empty: one policy for all articles.",
     )
-    store_texts: bool = _option(False, "Store each text, compressed, for explain, comparison and reindex.")
+    store_texts: bool = _option(False, "Store each text, compressed, for explain, comparison and migration.")
     retention_days: float = _option(
         90.0, "Days after which articles expire; 0: never.", **_in_range(0, 36500)
-    )
-    search_headlines: int = _option(
-        1_000_000,
-        "Maximum number of recent headlines that each web process holds in memory after its first search, "
-        "up to 180 bytes each.",
-        **_in_range(10_000, 10**8),
     )
     max_body_bytes: int = _option(
         2 * 1024 * 1024,

@@ -8,7 +8,7 @@ import pytest
 
 from aggregator.errors import ConfigurationError
 from aggregator.settings import ENV_PREFIX, Settings, load
-from tests.project.settings_table import markdown_table
+from tests.project.settings_table import markdown_tables
 
 
 def problems(environment: dict[str, str], overrides: dict[str, object] | None = None) -> list[str]:
@@ -114,7 +114,7 @@ def test_booleans_have_several_spellings(word: str, value: bool) -> None:
 
 def test_every_setting_is_documented_and_its_default_is_valid() -> None:
     """The generated table has one row for each."""
-    table = markdown_table()
+    table = markdown_tables()
 
     for option in dataclasses.fields(Settings):
         assert f"`{ENV_PREFIX}{option.name.upper()}`" in table

@@ -33,32 +33,23 @@ DETECTION_SETTINGS = _names("burst_items alerts_per_day burst_window_hours min_s
 LOG_SETTINGS = ("log_level", "log_format")
 # What a command needs that opens a store and decides on articles; it must use the settings of the service.
 SERVICE_SETTINGS = (*DEDUP_SETTINGS, *STORE_SETTINGS, *MODEL_SETTINGS, *MIGRATION_SETTINGS, *LOG_SETTINGS)
-# Headings of the help, in this order. A setting without a heading is listed under the last one.
-SETTING_GROUPS: dict[str, tuple[str, ...]] = {
-    "network": _names(
-        "host port public_url allowed_hosts cors_origins workers request_timeout_seconds "
-        " webhook_allow_private_addresses"
-    ),
-    "access": _names(
-        "auth_disabled metrics_public rate_limit_per_second related_rate_limit_per_second "
-        "trusted_proxies user_header user_groups_header "
-        "user_roles sign_out_url"
-    ),
-    "store": ("store_url", *STORE_SETTINGS),
-    "duplicates and related articles": DEDUP_SETTINGS,
-    "events": DETECTION_SETTINGS + _names("detector_interval_seconds outlets_file smtp_sender"),
-    "limits": _names(
-        "max_body_bytes max_batch_lines max_inflight_articles analysis_processes search_headlines"
-    ),
-    "feature models and migration": (*MODEL_SETTINGS, *MIGRATION_SETTINGS),
-    "logging and other settings": (*LOG_SETTINGS, "access_log", "demo"),
-}
-# Listed first. If a command has more than MAX_UNGROUPED_SETTINGS others, only ``--help-all`` lists those.
-COMMON_SETTINGS = _names(
-    "host port public_url workers data_dir store_url retention_days store_texts models_dir policy "
-    "log_format demo"
+MUST_SETTINGS = _names(
+    "host port public_url trusted_proxies bootstrap_key workers data_dir store_url appendfsync "
+    "retention_days store_texts"
 )
-MAX_UNGROUPED_SETTINGS = 12
+EXPERT_SETTINGS = _names(
+    "policy duplicate_bits related_bits related_min_score min_containment min_shared_shingles "
+    "strong_containment keep_if_adds burst_window_hours detector_interval_seconds "
+    "max_body_bytes max_batch_lines analysis_processes max_inflight_articles request_timeout_seconds "
+    "related_rate_limit_per_second"
+)
+# Headings of the help. Only ``--help-all`` lists the last, and more than MAX_SETTINGS_OF_NEED of the second.
+SETTING_GROUPS: dict[str, tuple[str, ...]] = {
+    "settings to decide": MUST_SETTINGS,
+    "settings by need": tuple(n for n in SETTING_FIELDS if n not in (*MUST_SETTINGS, *EXPERT_SETTINGS)),
+    "settings for experts": EXPERT_SETTINGS,
+}
+MAX_SETTINGS_OF_NEED = 12
 URL_METAVAR = "URL"
 # The options of a process can be read by every user of the machine; secrets are set by variable only.
 ENVIRONMENT_ONLY_SETTINGS = ("key", "bootstrap_key", "smtp_url")
@@ -125,14 +116,15 @@ class _HelpAll(argparse.Action):
 
 
 def add_command(
-    commands: Any, name: str, help: str, target: str, *, example: str, **parser_options: Any
+    commands: Any, name: str, help: str, target: str, *, example: str, listed: bool = True
 ) -> argparse.ArgumentParser:
     """Add a command; ``target``: its function as "module:function", imported when the command runs.
 
-    ``example``: its arguments in the example of its help.
+    ``example``: its arguments in the example of its help. ``listed``: in the help of ``aggregator``.
     """
+    shown = {"help": help} if listed else {}
     command: argparse.ArgumentParser = commands.add_parser(
-        name, help=help, description=f"{help[0].upper()}{help[1:]}.", allow_abbrev=False, **parser_options
+        name, description=f"{help[0].upper()}{help[1:]}.", allow_abbrev=False, **shown
     )
     command.epilog = f"example: `{' '.join((command.prog, *example.split()))}`."
     command.set_defaults(command=name, command_path=target)
@@ -147,19 +139,15 @@ def add_command(
 def add_settings_options(command: argparse.ArgumentParser, names: Iterable[str]) -> None:
     """Add one option per setting. ``settings.load`` checks them and reports all problems in one error."""
     wanted = set(names) - set(ENVIRONMENT_ONLY_SETTINGS)
-    advanced: list[argparse.Action] = []
-    common = [name for name in COMMON_SETTINGS if name in wanted]
-    if common:
-        group = command.add_argument_group("common settings")
-        for name in common:
-            _add_setting(group, name)
+    hidden: list[argparse.Action] = []
     for title, members in SETTING_GROUPS.items():
-        present = [name for name in members if name in wanted and name not in common]
-        if present:
-            group = command.add_argument_group(f"advanced: {title}" if common else title)
-            advanced += [_add_setting(group, name) for name in present]
-    if common and len(advanced) > MAX_UNGROUPED_SETTINGS and isinstance(command, ConciseArgumentParser):
-        command.hide_advanced(advanced)
+        if present := [name for name in members if name in wanted]:
+            group = command.add_argument_group(title)
+            added = [_add_setting(group, name) for name in present]
+            is_long = members is not MUST_SETTINGS and len(added) > MAX_SETTINGS_OF_NEED
+            hidden += added if is_long or members is EXPERT_SETTINGS else []
+    if hidden and isinstance(command, ConciseArgumentParser):
+        command.hide_advanced(hidden)
 
 
 def _add_setting(group: Any, name: str) -> argparse.Action:

@@ -1,6 +1,6 @@
 """``aggregator doctor``: report what is configured, reachable and loaded, one sentence per finding.
 
-It changes nothing but with ``--accept-store``: it creates no directory, and starts an embedded store that is
+It changes nothing but with ``--accept-...``: it creates no directory, and starts an embedded store that is
 not running only for ``--audit``. The exit code is the highest of its findings.
 """
 
@@ -78,6 +78,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         return EXIT_OK
     if args.accept_store:
         return asyncio.run(_accept_store(settings))
+    if args.accept_clock:
+        asyncio.run(_accept_clock(settings))
     findings = list(_suppress_consequential(finding for check in CHECKS for finding in check(settings)))
     if args.audit:
         findings += asyncio.run(_audit(settings))
@@ -257,6 +259,12 @@ async def _accept_store(settings: Settings) -> int:
         await accept(store, remembered_ids(Path(settings.data_dir)))
     print("The store is accepted as it is; running processes go on with it within 2 s.")
     return EXIT_OK
+
+
+async def _accept_clock(settings: Settings) -> None:
+    """Repair a store that a wrong clock has changed, by the present one."""
+    async with open_service(with_running_store_url(settings)) as service:
+        await service.background.clock_guard.accept()
 
 
 async def _audit(settings: Settings) -> list[Finding]:

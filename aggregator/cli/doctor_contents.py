@@ -1,8 +1,7 @@
-"""Checks of ``aggregator doctor`` on a running store, and ``aggregator clock``."""
+"""Checks of ``aggregator doctor`` on a running store."""
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
@@ -14,16 +13,13 @@ from aggregator.errors import (
     EXIT_PARTIAL_FAILURE,
     EXIT_UNAVAILABLE,
     AggregatorError,
-    ConfigurationError,
     DamagedValue,
     exit_code,
 )
 from aggregator.events.detection.model import LearningStatus
 from aggregator.index.upkeep.clock_guard import ClockGuard
 from aggregator.index.upkeep.spaces import StoredSpace, count_articles, registry_of
-from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings, is_loopback
-from aggregator.store.factory import with_running_store_url
 from aggregator.time_units import DAY_MS, format_minute, format_rfc3339
 
 KEY_EXPIRY_NOTICE_DAYS = 14
@@ -89,12 +85,12 @@ async def check_unread(service: Service) -> list[Finding]:
         if directory := found.entry.models_dir:
             findings.append(note("index", f"{found.space} was written with models_dir={directory}."))
     for space in await unread.leftovers():
-        remedy = f"`aggregator delete-index {space}` frees its memory."
+        remedy = f"`aggregator migrate --delete {space}` frees its memory."
         findings.append(note("index", f"{space} is left over from a migration: {remedy}"))
     return findings
 
 
-def describe_clock(guard: ClockGuard) -> str:
+def _describe_clock(guard: ClockGuard) -> str:
     """One sentence on a clock that is plausible."""
     if guard.trusted_ms is None:
         return "The clock of this machine fits: no article is stored yet that could contradict it."
@@ -104,31 +100,12 @@ def describe_clock(guard: ClockGuard) -> str:
     )
 
 
-def run_clock(args: argparse.Namespace, settings: Settings) -> int:
-    """Print what is known of the clock; with ``--accept`` repair the store first. 3: the clock is wrong."""
-    if settings.in_memory:
-        raise ConfigurationError(
-            "store: a memory store ends with its service; name the store of the service."
-        )
-
-    async def check() -> int:
-        async with open_service(with_running_store_url(settings)) as service:
-            guard = service.background.clock_guard
-            if args.accept:
-                await guard.accept()
-            problem = await guard.observe()
-            print(problem or describe_clock(guard))
-            return EXIT_OK if problem is None else EXIT_UNAVAILABLE
-
-    return run_loop(check())
-
-
 async def _check_clock(service: Service) -> list[Finding]:
     guard = service.background.clock_guard
     problem = await guard.observe()
     if problem is not None:
         return [wrong("clock", problem, EXIT_UNAVAILABLE)]
-    return [ok("clock", describe_clock(guard))]
+    return [ok("clock", _describe_clock(guard))]
 
 
 async def _check_keys(service: Service) -> list[Finding]:

@@ -39,15 +39,15 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
             await api_keys.revoke(args.id, keep_admin=True)
             print(f"{args.id} is revoked; running services reject it within 2 s.")
         else:
-            print(await _create_key(args, api_keys))
+            print(await _create_key(args, api_keys, announced=bool(settings.bootstrap_key)))
     return EXIT_OK
 
 
-async def _create_key(args: argparse.Namespace, api_keys: ApiKeys) -> str:
+async def _create_key(args: argparse.Namespace, api_keys: ApiKeys, *, announced: bool) -> str:
     if args.change == "rotate":
         return (await api_keys.rotate(args.id, args.overlap))[1]
     expires_ms = None if args.expires is None else wall_clock_ms() + args.expires
-    is_first = not await api_keys.list_keys()
+    is_first = not announced and not await api_keys.list_keys()
     _, text = await api_keys.add(
         args.name, args.role, expires_ms=expires_ms, sources=tuple(args.source), keep_admin=True
     )

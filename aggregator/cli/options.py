@@ -55,11 +55,14 @@ class Command:
     server: bool = False
     profiles: bool = False
     settings: Sequence[str] = ()
+    listed: bool = True
 
     def add(self, commands: Any) -> argparse.ArgumentParser:
         """Add the command to a parser."""
         target = self.target or f"aggregator.cli.{self.name.replace('-', '_')}:run"
-        command = common_options.add_command(commands, self.name, self.help, target, example=self.example)
+        command = common_options.add_command(
+            commands, self.name, self.help, target, example=self.example, listed=self.listed
+        )
         for names, spec in self.arguments:
             command.add_argument(*names, **spec)
         if self.progress:
@@ -137,6 +140,23 @@ def _ingest(name: str, help: str, example: str, *arguments: Argument) -> Command
     )  # fmt: skip
 
 
+def _migrate(name: str, *, listed: bool = True) -> Command:
+    """The command, or a former name of one of its parts."""
+    files = arg("files", nargs="*", metavar="FILE", help=".jsonl or .jsonl.gz (default: stored texts)")
+    former = "an index that the settings do not read, with its articles"
+    deleted = {"metavar": "INDEX", "help": f"delete {former}, e.g. en.3f2a"}
+    is_deletion = name == "delete-index"
+    return Command(
+        name, "change to another model or version: copy what is stored, and say what to do next",
+        "en.3f2a" if is_deletion else "--migration-models-dir new-models",
+        (arg("delete", **deleted) if is_deletion else arg("--delete", **deleted),
+         *(() if is_deletion else (files,)),
+         arg("--yes", action="store_true", help="delete without confirmation")),
+        "aggregator.cli.migrate:run",
+        progress=True, store=True, settings=(*SERVICE_SETTINGS, "max_body_bytes"), listed=listed,
+    )  # fmt: skip
+
+
 def _add_config(commands: Any) -> None:
     top = commands.add_parser("config", help="show or check the settings", allow_abbrev=False)
     views = top.add_subparsers(title="views", metavar="VIEW", required=True)
@@ -203,19 +223,9 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
         "aggregator_client.explain_command:run",
         store=True, server=True, profiles=True, settings=SERVICE_SETTINGS,
     ),
-    Command(
-        "reindex", "copy stored articles into the index of another model or version",
-        "--migration-models-dir new-models",
-        (arg("files", nargs="*", metavar="FILE",
-             help="the articles, .jsonl or .jsonl.gz (default: stored texts)"),),
-        progress=True, store=True, settings=(*SERVICE_SETTINGS, "max_body_bytes"),
-    ),
-    Command(
-        "delete-index", "delete an index that the settings do not read, with its articles", "en.3f2a",
-        (arg("index", metavar="INDEX", help="its name, e.g. en.3f2a (`aggregator doctor` shows it)"),
-         arg("--yes", action="store_true", help="do not ask for confirmation")),
-        "aggregator.cli.reindex:delete", store=True, settings=SERVICE_SETTINGS,
-    ),
+    _migrate("migrate"),
+    _migrate("reindex", listed=False),
+    _migrate("delete-index", listed=False),
     ("replay", "newsdedup-archive"),
     ("fit", "newsdedup-lab"),
     ("dedupe", "newsdedup-archive"),
@@ -246,14 +256,6 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
         store=True, settings=SERVICE_SETTINGS,
     ),
     Command(
-        "clock", "show whether the clock of this machine fits the stored data", "",
-        (arg("--accept", action="store_true",
-             help="declare it right, after the service ran with a wrong clock or did not run for over "
-             "30 days"),),
-        "aggregator.cli.doctor_contents:run_clock",
-        store=True, settings=("data_dir", "retention_days", "log_level"),
-    ),
-    Command(
         "doctor", "report what is configured, reachable and loaded, and what is wrong", "--audit",
         (arg("--json", action="store_true", help="print JSON"),
          arg("--audit", action="store_true",
@@ -261,6 +263,8 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
              "1 if one is damaged, wrong or missing"),
          arg("--accept-store", action="store_true",
              help="declare that the store is wanted as it is, after it was emptied, exchanged or set back"),
+         arg("--accept-clock", action="store_true",
+             help="declare that the clock is right, after it was wrong or nothing ran for over 30 days"),
          arg("--acl", action="store_true",
              help="print the command that creates a user of the store with the least rights")),
         settings=tuple(SETTING_FIELDS),

@@ -139,6 +139,10 @@ class PolicyProfiles:
         ]
         self._of_source = lru_cache(CACHED_SOURCES)(self._match_source)
 
+    def replace(self, other: PolicyProfiles) -> None:
+        """Become equal to ``other``."""
+        vars(self).update(vars(other))
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all profiles, ``default`` first."""

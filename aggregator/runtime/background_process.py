@@ -25,6 +25,7 @@ from aggregator.runtime.processes import (
     ForkedProcess,
     follow_parent,
     keep_running,
+    on_hangup,
     report_ready,
     run_child,
 )
@@ -72,11 +73,8 @@ def fork_background() -> ForkedProcess | None:
 def child_main(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe: Connection) -> None:
     """Entry point of the child: work until SIGTERM, or until the parent is gone."""
     lower_priority(NICE_INCREMENT)
-
-    run_child(
-        lambda: _run(settings, layout, runtime_dir, pipe),
-        settings, log, ignored_signals=(signal.SIGINT, signal.SIGHUP),
-    )  # fmt: skip
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the whole process group
+    run_child(lambda: _run(settings, layout, runtime_dir, pipe), settings, log)
 
 
 async def _run(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe: Connection) -> int:
@@ -86,7 +84,7 @@ async def _run(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe:
     """
     # Imported here: a parent that only supervises needs none of the packages of index and detector.
     from aggregator.analysis.text import tokenizer
-    from aggregator.app import open_background
+    from aggregator.app import open_background, reload_files
     from aggregator.http.metrics import BackgroundMetrics, store_info
 
     stop, metrics = asyncio.Event(), BackgroundMetrics()
@@ -101,6 +99,7 @@ async def _run(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe:
             tokenizer.tokenize("", "en")  # load stemmers and stop words now (0.2 s), not at the first event
             tune_interpreter()
             background.scheduler.start()
+            on_hangup(lambda: reload_files(settings))
             report_ready(pipe, "ready")
             await stop.wait()
         await background.scheduler.stop()

@@ -16,7 +16,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NoReturn
@@ -79,8 +79,8 @@ class ForkedProcess:
 
 
 def _run_forked(target: Callable[..., None], pipe: Connection) -> None:
-    for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends these to the whole process group
-        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the whole process group
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
     close_inherited_files(pipe.fileno())
     try:
         args = pipe.recv()
@@ -167,16 +167,32 @@ class ChildProcess:
             self._pipe.close()
 
 
+def on_hangup(handler: Callable[[], None]) -> None:
+    """At SIGHUP, also one during the start, call ``handler``, and send it to the processes started here."""
+
+    def hang_up() -> None:
+        handler()
+        for child in multiprocessing.active_children():
+            if child.name.startswith("aggregator-") and child.pid is not None:
+                os.kill(child.pid, signal.SIGHUP)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
+
+
 def _spawn(name: str, target: Callable[..., None], args: tuple[Any, ...]) -> tuple[Connection, BaseProcess]:
     """The parent's end of the pipe and the process."""
     pipe, child_end = _SPAWN_CONTEXT.Pipe()
     with contextlib.closing(child_end):
         process = _SPAWN_CONTEXT.Process(target=target, args=(*args, child_end), name=name)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])  # inherited, until ``on_hangup``
         try:
             process.start()
         except BaseException:
             pipe.close()
             raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
     return pipe, process
 
 
@@ -243,15 +259,8 @@ def run_child(
     main: Callable[[], Coroutine[Any, Any, int]],
     settings: Settings,
     logger: logging.Logger,
-    *,
-    ignored_signals: Iterable[signal.Signals],
 ) -> NoReturn:
-    """Configure logging, run ``main`` and exit with its result; an AggregatorError is logged.
-
-    ``ignored_signals``: sent to the whole process group, and handled by the parent alone.
-    """
-    for number in ignored_signals:
-        signal.signal(number, signal.SIG_IGN)
+    """Configure logging, run ``main`` and exit with its result; an AggregatorError is logged."""
     configure_logging(settings.log_level, settings.log_format, with_process=True)
     try:
         code = run_loop(main())

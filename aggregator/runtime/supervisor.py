@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from multiprocessing.connection import Connection
@@ -24,13 +23,15 @@ from aggregator.http.peer_metrics import SUPERVISOR, PeerMetrics, RestartCounts
 from aggregator.runtime.addresses import announce, bind_error
 from aggregator.runtime.background_process import keep_background_running
 from aggregator.runtime.event_loop import on_stop_signal, run_loop
-from aggregator.runtime.processes import ChildProcess, follow_parent, keep_running, report_ready, run_child
-from aggregator.runtime.web_process import (
-    SHUTDOWN_TIMEOUT_S,
-    SIGHUP_IGNORED_MESSAGE,
-    fork_analysis,
-    run_server,
+from aggregator.runtime.processes import (
+    ChildProcess,
+    follow_parent,
+    keep_running,
+    on_hangup,
+    report_ready,
+    run_child,
 )
+from aggregator.runtime.web_process import SHUTDOWN_TIMEOUT_S, fork_analysis, run_server
 from aggregator.settings import Settings
 from aggregator.store.disk import temporary_directory
 from aggregator.store.factory import with_store_url
@@ -85,7 +86,7 @@ class Supervisor:
     async def run(self) -> int:
         """Supervise until a stop signal; the exit code."""
         on_stop_signal(self._begin_shutdown)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, log.warning, SIGHUP_IGNORED_MESSAGE)
+        on_hangup(lambda: None)
         await asyncio.gather(*(self._keep_worker(index) for index in range(self._settings.workers)))
         if self._announcing is not None:
             self._announcing.cancel()
@@ -145,7 +146,7 @@ def worker_main(
             listener=listener, stop=stop, peer_metrics=peer_metrics,
         )  # fmt: skip
 
-    run_child(lambda: serve(fork_analysis(settings)), settings, log, ignored_signals=(signal.SIGHUP,))
+    run_child(lambda: serve(fork_analysis(settings)), settings, log)
 
 
 @contextlib.contextmanager

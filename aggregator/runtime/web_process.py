@@ -16,7 +16,7 @@ from aggregator.http.peer_metrics import PeerMetrics, RestartCounts
 from aggregator.runtime.addresses import bind_error
 from aggregator.runtime.background_process import keep_background_running
 from aggregator.runtime.event_loop import on_stop_signal, tune_interpreter
-from aggregator.runtime.processes import ForkedProcess
+from aggregator.runtime.processes import ForkedProcess, on_hangup
 from aggregator.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 SHUTDOWN_TIMEOUT_S = 10.0
 READINESS_INTERVAL_S = 5.0
-SIGHUP_IGNORED_MESSAGE = "SIGHUP ignored: restart the service, or its replicas one after the other"
 NO_API_KEYS_MESSAGE = (
     "host: {host} is reachable from other machines but no API key exists. Create one (`aggregator keys add "
     "NAME --role admin`) or set AGGREGATOR_BOOTSTRAP_KEY; behind an authenticating proxy set "
@@ -67,13 +66,12 @@ async def run_server(
                   this process does not run it
     Raises ConfigurationError, ModelError or StoreUnavailable at start.
     """
-    from aggregator.app import open_service
+    from aggregator.app import open_service, reload_files
     from aggregator.http.server import serve
 
     stop = stop or asyncio.Event()
     on_stop_signal(stop.set)
-    if listener is None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, log.warning, SIGHUP_IGNORED_MESSAGE)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])  # until ``on_hangup``
     ready_tasks: list[asyncio.Task[None]] = []
 
     def ready(port: int) -> None:
@@ -83,6 +81,7 @@ async def run_server(
         forgot = service.articles.index.memory.incident is not None
         if not settings.user_header and not forgot and await service.edge.api_keys.is_missing_keys():
             raise ConfigurationError(NO_API_KEYS_MESSAGE.format(host=settings.host))
+        on_hangup(lambda: reload_files(settings, service.articles.policies))
         await check_readiness(service)
         await warm_up(service)
         tune_interpreter()

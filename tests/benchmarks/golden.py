@@ -53,7 +53,7 @@ EVALUATIONS: dict[str, Sequence[str]] = {
 }
 COMMANDS = (
     *("serve", "ingest", "check", "work", "explain", "reindex", "delete-index", "replay", "fit"),
-    *("dedupe", "evaluate", "backup", "restore", "config", "keys", "clock", "doctor"),
+    *("dedupe", "evaluate", "backup", "restore", "config", "keys", "doctor"),
 )
 PARTS = ("contract", "batch", "single", "events", "evaluate", "dedupe")
 TIMES = re.compile(r"\d+(\.\d+)? ?(s|ms|GB|MB|articles/s)\b|\d+/s\b")

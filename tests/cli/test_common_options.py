@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from aggregator.cli import common_options, options
 from aggregator.cli.common_options import (
-    COMMON_SETTINGS,
     ENVIRONMENT_ONLY_SETTINGS,
+    EXPERT_SETTINGS,
+    MUST_SETTINGS,
     SETTING_FIELDS,
     SETTING_GROUPS,
     ConciseArgumentParser,
@@ -80,7 +81,7 @@ def test_the_help_of_an_option_is_the_documentation_of_its_setting() -> None:
     help_text = " ".join(parser_of(*SETTING_FIELDS).format_full_help().split())
 
     for heading in SETTING_GROUPS:
-        assert f" advanced: {heading}: " in help_text
+        assert f" {heading}: " in help_text
     assert "--log-format {text,json}" in help_text
     assert f"(default {SETTING_FIELDS['port'].default})" in help_text
     assert "%%" not in help_text
@@ -89,7 +90,8 @@ def test_the_help_of_an_option_is_the_documentation_of_its_setting() -> None:
 def test_help_lists_common_settings_and_counts_the_others() -> None:
     """``--help-all`` lists every option once, the common ones first, and ends without the hint."""
     parser = parser_of(*SETTING_FIELDS)
-    others = SETTING_FIELDS.keys() - set(COMMON_SETTINGS) - set(ENVIRONMENT_ONLY_SETTINGS)
+    shown = [name for name in MUST_SETTINGS if name not in ENVIRONMENT_ONLY_SETTINGS]
+    others = SETTING_FIELDS.keys() - set(shown) - set(ENVIRONMENT_ONLY_SETTINGS)
     # A help line starts with its option, after two spaces.
     short, full = (
         re.findall(r"^  --([a-z-]+)", text, re.MULTILINE)
@@ -97,8 +99,8 @@ def test_help_lists_common_settings_and_counts_the_others() -> None:
     )
     names = [name.replace("-", "_") for name in full]
 
-    assert [name.replace("-", "_") for name in short] == ["help_all", *COMMON_SETTINGS]
-    assert names[: len(short)] == ["help_all", *COMMON_SETTINGS]
+    assert [name.replace("-", "_") for name in short] == ["help_all", *shown]
+    assert names[: len(short)] == ["help_all", *shown]
     assert sorted(names[len(short) :]) == sorted(others)
     assert parser.format_help().endswith(f"\n{len(others)} more settings: `aggregator --help-all`.\n")
     assert "--help-all`" not in parser.format_full_help()
@@ -129,7 +131,8 @@ def test_every_named_setting_exists() -> None:
     listed = [
         *common_options.SERVICE_SETTINGS,
         *common_options.DETECTION_SETTINGS,
-        *COMMON_SETTINGS,
+        *MUST_SETTINGS,
+        *EXPERT_SETTINGS,
         *(name for names in SETTING_GROUPS.values() for name in names),
     ]
 

@@ -6,12 +6,15 @@ import json
 import os
 import signal
 import subprocess
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.helpers import EDITED, ORIGINAL, ROWS, article_body, run, write_jsonl
+from tests.support.cluster import until
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving_alone
 
@@ -63,6 +66,37 @@ def test_workers_share_port_and_store_and_are_replaced(tmp_path: Path) -> None:
         assert json.loads(out.read_text())["duplicate_of"]["id"] == ORIGINAL["id"]
         process.send_signal(signal.SIGINT)
         assert process.wait(HANG_LIMIT_S) == 0
+
+
+def test_sighup_reads_the_policy_profiles_again_in_every_worker(tmp_path: Path) -> None:
+    """A new profile is known; a faulty file changes nothing."""
+    profiles = tmp_path / "profiles.toml"
+    profiles.write_text("[profiles.first]\n")
+    body = json.dumps(article_body(ORIGINAL)).encode()
+
+    def knows(url: str, profile: str) -> bool:
+        """Whether 20 connections in a row, which the workers share, accept the name."""
+        headers = {"Content-Type": "application/json"}
+        for _ in range(20):
+            request = urllib.request.Request(f"{url}/v1/articles?policy={profile}", body, headers)
+            try:
+                urllib.request.urlopen(request).close()
+            except urllib.error.HTTPError as error:
+                assert error.code == 400
+                return False
+        return True
+
+    with serving_alone(tmp_path, "--workers=2", f"--policy-profiles-file={profiles}") as (process, url):
+        assert not knows(url, "second")
+        profiles.write_text("[profiles.second]\nupdates_are_new = true\n")
+        process.send_signal(signal.SIGHUP)
+        until(lambda: knows(url, "second"), "the profile stays unknown")
+        profiles.write_text("[profiles.third]\nupdates_are_new = 7\n")
+        process.send_signal(signal.SIGHUP)
+
+        assert not knows(url, "third")
+        assert knows(url, "second")
+        assert process.poll() is None
 
 
 def children(pid: int) -> dict[str, list[int]]:

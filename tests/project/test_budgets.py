@@ -20,7 +20,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "auth": 540,
     "background": 250,
     "backup": 500,
-    "cli": 2_110,
+    "cli": 2_100,
     "contract": 1_540,
     "dedup": 1_230,
     "events": 7_250,
@@ -29,11 +29,11 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "ingest": 1_896,
     "provenance": 1_170,
     "queries": 1_610,
-    "runtime": 1_080,
+    "runtime": 1_090,
     "store": 3_795,
-    "top": 2_390,
+    "top": 2_395,
 }
-MAX_REPOSITORY_LINES = 60_740  # server and packages, without tests
+MAX_REPOSITORY_LINES = 60_700  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_040  # what is in tests/ and is no test; test cases have no budget
 TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
 MAX_BENCHMARK_WORDS = 4_000  # of docs/benchmarks, without rules of tables

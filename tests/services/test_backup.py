@@ -111,7 +111,7 @@ async def test_an_old_backup_is_not_used_before_its_clock_is_confirmed(tmp_path:
 
     restored = aggregator("restore", str(tmp_path / "backups"), f"--data-dir={tmp_path / 'again'}")
 
-    assert "40 days old: the service refuses to write until `aggregator clock --accept`" in restored.stdout
+    assert "40 days old: the service refuses to write until `aggregator doctor --accept-cl" in restored.stdout
     async with open_service(Settings(data_dir=str(tmp_path / "again"))) as service:
         guard = service.background.clock_guard
         with pytest.raises(ImplausibleClock, match=r"40\.0 days after this data was last in use"):

@@ -112,7 +112,7 @@ async def test_articles_of_other_settings_are_reported_and_carried_over(
             assert "The store holds about 300 articles (arrived 2" in detail
             assert "another models_dir, which" in detail
             assert str(tmp_path) not in detail
-            assert "`aggregator reindex`" in detail
+            assert "`aggregator migrate`" in detail
             assert (await get(f"{url}/v1/articles/a7"))[0] == 503, "not 404"
             assert 'aggregator_not_ready{check="unread_index"} 1' in (await get(f"{url}/metrics"))[1]
             assert "aggregator_unread_articles 300" in (await get(f"{url}/metrics"))[1]
@@ -122,7 +122,7 @@ async def test_articles_of_other_settings_are_reported_and_carried_over(
             found = capsys.readouterr().out
             assert f"wrong  index     {detail}" in found
             assert f"models_dir={other_model}." in found
-            assert await command("reindex", *store, "--no-progress") == 0
+            assert await command("migrate", *store, "--no-progress") == 0
             assert "300 articles examined, 0 could not be copied" in capsys.readouterr().err
 
             await until_status(f"{url}/readyz", 200)
@@ -162,14 +162,16 @@ async def test_without_texts_nothing_is_said_to_be_copied(
     assert "The text of 300 articles is not stored: they cannot be copied." in said
     assert "300 articles examined, 300 could not be copied (their text is not stored" in said
     assert await command("reindex", *store, "--no-progress", articles) == 0
-    assert await command("reindex", *store, "--no-progress") == 2, "nothing is left to copy"
+    capsys.readouterr()
+    assert await command("migrate", *store, "--no-progress") == 0, "nothing is left to copy"
+    assert "next 5. `aggregator migrate --delete " in capsys.readouterr().err
 
     async with open_service(load(overrides={"store_url": valkey_url})) as service:
         (left,) = [
             space for space in await service.articles.foreign_index.leftovers() if space.startswith("en.")
         ]
         (own,) = [space for space in service.articles.index.spaces if space.startswith("en.")]
-    assert await command("delete-index", *store, own, "--yes") == 2, "it is in use"
+    assert await command("migrate", *store, "--delete", own, "--yes") == 2, "it is in use"
     assert await command("delete-index", *store, left, "--yes") == 0
     async with open_service(load(overrides={"store_url": valkey_url})) as service:
         assert not await scan(service.store, b"{%s" % left.encode())

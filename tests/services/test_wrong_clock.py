@@ -101,4 +101,4 @@ async def serve_with_wrong_clock(
         )
         printed, _ = await doctor.communicate()
         assert doctor.returncode == 3
-        assert b"aggregator clock --accept" in printed
+        assert b"aggregator doctor --accept-clock" in printed

@@ -42,7 +42,7 @@ MIN_STEP_MS = MINUTE_MS
 # Above all errors of time zones and of clocks that drift.
 MAX_STORE_DIFFERENCE_MS = 30 * HOUR_MS
 
-ACCEPT_COMMAND = "`aggregator clock --accept`"
+ACCEPT_COMMAND = "`aggregator doctor --accept-clock`"
 
 
 class TrustedTime(msgspec.Struct, frozen=True, array_like=True):

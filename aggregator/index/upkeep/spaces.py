@@ -205,15 +205,15 @@ class ForeignIndex:
         reader = self._how_to_read(foreign.entry, foreign.space)
         return (
             f"The store holds about {foreign.articles} articles (arrived {oldest} UTC to {newest} UTC) "
-            f"of the index {foreign.space}, which these settings do not read: {reader}; `aggregator reindex` "
-            f"copies them into the present index, `aggregator delete-index {foreign.space}` deletes them."
+            f"of the index {foreign.space}, which these settings do not read: {reader}; `aggregator migrate` "
+            f"copies them into the present index, and with `--delete {foreign.space}` deletes them."
         )
 
     def _how_to_read(self, entry: StoredSpace, space: str) -> str:
         group = group_of(space)
         own = next((self._own[name] for name in self._serving if group_of(name) == group), StoredSpace())
         if space in self._own:
-            return "it is the former index of a migration that `aggregator reindex` has not completed"
+            return "it is the former index of a migration that `aggregator migrate` has not completed"
         if own.recipe and entry.recipe != own.recipe:
             return f"version {entry.program or 'unknown'} wrote it with another recipe of text analysis"
         if entry.model == own.model:

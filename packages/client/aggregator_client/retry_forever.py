@@ -1,4 +1,4 @@
-"""Retries without an end, for commands that must not drop an article: ``ingest``, ``check``, ``reindex``."""
+"""Retries without an end, for commands that must not drop an article: ``ingest``, ``check``, ``migrate``."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ async def test_a_machine_that_was_off_for_longer_needs_a_confirmation() -> None:
     machine.real_ms += 100 * DAY_MS
 
     service = Service(store, machine, PERIOD_MS)
-    with pytest.raises(ImplausibleClock, match="confirm the clock with `aggregator clock --accept`"):
+    with pytest.raises(ImplausibleClock, match="confirm the clock with `aggregator doctor --accept-clock`"):
         await service.post("b", story(77))
     await service.guard.accept()
     assert await service.guard.observe() is None
@@ -219,7 +219,7 @@ async def test_a_floor_that_an_earlier_version_raised_is_lowered_again() -> None
     service = Service(service.store, machine, PERIOD_MS)
     with pytest.raises(Expired):
         await service.core.index.articles.get("a0")
-    with pytest.raises(ImplausibleClock, match=r"count as expired.*aggregator clock --accept"):
+    with pytest.raises(ImplausibleClock, match=r"count as expired.*aggregator doctor --accept-clock"):
         await service.post("b", story(77))
 
     await service.guard.accept()
@@ -388,7 +388,7 @@ def test_which_clocks_are_plausible(
     assert (problem is None) == (words == "")
     if problem is not None:
         assert words in problem
-        assert "aggregator clock --accept" in problem
+        assert "aggregator doctor --accept-clock" in problem
 
 
 def test_a_floor_that_new_articles_would_soon_fall_below_is_reported() -> None:

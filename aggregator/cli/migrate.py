@@ -1,7 +1,7 @@
-"""``aggregator reindex`` and ``aggregator delete-index``.
+"""``aggregator migrate``: the steps to the index of another model or version, with what they need done here.
 
-The first copies stored articles into the index that the settings migrate to, or else read; the second deletes
-one that the settings do not read.
+It copies stored articles into the index that the settings migrate to, or else read, and deletes one that they
+do not read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ from aggregator.cli.ingest_targets import until_available
 from aggregator.cli.progress import ItemProgress
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import Article, IndexLayout
-from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError, InvalidInput
+from aggregator.errors import (
+    EXIT_CONFIGURATION_ERROR,
+    EXIT_OK,
+    EXIT_PARTIAL_FAILURE,
+    ConfigurationError,
+    InvalidInput,
+)
 from aggregator.index import Index
 from aggregator.index.upkeep.spaces import (
     StoredSpace,
@@ -38,12 +44,21 @@ from aggregator.store.factory import with_running_store_url
 from aggregator.time_units import format_minute
 from aggregator_client.decision import JsonDates
 
+STEPS = (
+    "set migration_models_dir = {directory} and restart every process: articles are written to both indexes",
+    "`aggregator migrate` with the same settings copies the older articles",
+    "stop every process of the service, set migration_serve = true as well, and start them",
+    "when no return is wanted: set models_dir = {directory}, unset the other two, and restart",
+    "`aggregator migrate --delete {former}` frees the memory of the former index",
+)
+
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Exit code 0 if all stored articles are in the new index, 1 if some are not or lines are invalid."""
-    if args.files:
+    if not args.delete and args.files:
         jsonl.check_readable(args.files)
-    return run_loop(_run(args, with_running_store_url(settings)))
+    step = _delete if args.delete else _run
+    return run_loop(step(args, with_running_store_url(settings)))
 
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
@@ -51,10 +66,9 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     async with open_service(settings) as service:
         unread = [found.space for found in await service.articles.foreign_index.find()]
         if not unread and not is_migrating:
-            raise ConfigurationError(
-                "migration_models_dir: set it to the models to migrate to; the store holds no index that "
-                "these settings do not read."
-            )
+            former = await service.articles.foreign_index.leftovers()
+            _print_steps(4 if former else 0, settings, *former)
+            return EXIT_OK if former else EXIT_CONFIGURATION_ERROR
         complete, rejected = True, dict[str, Line]()
         if unread:
             index, writer = await _unread_migration(service, unread)
@@ -69,11 +83,20 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
                 await _record_dual_written(index)
             else:
                 complete = False
-        elif is_migrating and not unread:
-            print("The migration settings equal the current ones: nothing to do.", file=sys.stderr)
     for line in rejected.values():
         print(f"aggregator: {line.location}: {line.error}", file=sys.stderr)
+    if service.articles.dual_writer is None and is_migrating:
+        print("The migration settings equal the current ones: nothing to do.", file=sys.stderr)
+    elif is_migrating:
+        _print_steps(3 if settings.migration_serve else 1 + complete, settings)
     return EXIT_OK if complete and not rejected else EXIT_PARTIAL_FAILURE
+
+
+def _print_steps(done: int, settings: Settings, former: str = "INDEX", *_: str) -> None:
+    directory = settings.migration_models_dir or "DIR"
+    for number, step in enumerate(STEPS, 1):
+        mark = "done" if number <= done else "next" if number == done + 1 else "    "
+        print(f"{mark} {number}. {step.format(directory=directory, former=former)}.", file=sys.stderr)
 
 
 async def _unread_migration(service: Service, spaces: Sequence[str]) -> tuple[Index, DualWriter]:
@@ -146,23 +169,19 @@ def _summary(stats: BackfillStats, sources: Sequence[str], targets: Sequence[str
     return text + "."
 
 
-def delete(args: argparse.Namespace, settings: Settings) -> int:
-    """Exit code 1 if the user does not confirm. Raises ConfigurationError for an index that is in use."""
-    return run_loop(_delete(args, with_running_store_url(settings)))
-
-
 async def _delete(args: argparse.Namespace, settings: Settings) -> int:
+    """Exit code 1 if the user does not confirm. Raises ConfigurationError for an index that is in use."""
     async with open_service(settings) as service:
         registry = await registry_of(service.store).read()
-        _check_deletable(args.index, service, registry)
-        found = await count_articles(service.store, args.index, registry[args.index])
+        _check_deletable(args.delete, service, registry)
+        found = await count_articles(service.store, args.delete, registry[args.delete])
         span = f", arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"
-        question = f"{args.index}: about {found.articles} articles{span if found.articles else ''}."
-        if not args.yes and not _confirm(question, args.index):
+        question = f"{args.delete}: about {found.articles} articles{span if found.articles else ''}."
+        if not args.yes and not _confirm(question, args.delete):
             print("Nothing was deleted.", file=sys.stderr)
             return EXIT_PARTIAL_FAILURE
-        deleted = await delete_space(service.store, args.index)
-        print(f"{args.index} is deleted ({deleted} keys).", file=sys.stderr)
+        deleted = await delete_space(service.store, args.delete)
+        print(f"{args.delete} is deleted ({deleted} keys).", file=sys.stderr)
     return EXIT_OK
 
 

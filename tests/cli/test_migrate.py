@@ -1,4 +1,4 @@
-"""``aggregator reindex``."""
+"""``aggregator migrate``."""
 
 from __future__ import annotations
 
@@ -23,9 +23,14 @@ def test_the_embedded_store_of_a_running_service_is_used(
     with serving_alone(tmp_path, *migrating) as (_, url):
         assert run("ingest", "--server", url, "--out", os.devnull, articles) == 0
         options = ["--data-dir", str(tmp_path / "data"), *migrating]
-        assert run("reindex", "--no-progress", *options) == 0
+        assert run("migrate", "--no-progress", *options) == 0
+        said = capsys.readouterr().err
+        assert run("migrate", "--no-progress", *options, "--migration-serve") == 0
 
-    assert "1 articles examined, 0 could not be copied." in capsys.readouterr().err
+    assert "1 articles examined, 0 could not be copied." in said
+    assert "done 2. " in said
+    assert "next 3. stop every process" in said
+    assert f"next 4. when no return is wanted: set models_dir = {tmp_path}" in capsys.readouterr().err
 
 
 def test_rejected_lines_are_reported_and_the_exit_code_is_1(
@@ -36,8 +41,27 @@ def test_rejected_lines_are_reported_and_the_exit_code_is_1(
     write_model(tmp_path)
     options = ["--store", "memory", "--migration-models-dir", str(tmp_path), "--no-progress"]
 
-    assert run("reindex", *options, articles) == 1
+    assert run("migrate", *options, articles) == 1
 
     reported = capsys.readouterr().err
     assert [f"{articles}:{number}: " in reported for number in range(1, 5)] == [False, True, True, False]
     assert "2 lines skipped, since their articles are not stored" in reported
+
+
+def test_without_a_migration_the_steps_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first is to name the models, and the exit code says that nothing was done."""
+    assert run("migrate", "--store", "memory") == 2
+
+    steps = capsys.readouterr().err.splitlines()
+    assert [line[:7] for line in steps] == ["next 1.", "     2.", "     3.", "     4.", "     5."]
+    assert "migration_models_dir = DIR" in steps[0]
+
+
+@pytest.mark.parametrize("former_name", ["reindex", "delete-index"])
+def test_former_names_work_and_are_not_listed(former_name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Scripts that call them go on."""
+    assert run("--help") == 0
+    assert former_name not in capsys.readouterr().out.replace("`", "")
+
+    assert run(former_name, "--store", "memory", *(["en.0000"] * (former_name == "delete-index"))) == 2
+    assert capsys.readouterr().err

@@ -291,20 +291,27 @@ def find_division(members: Sequence[WindowItem], idf: TermWeigher) -> Stories | 
     """The items of each of two stories, the earlier one first; None if all tell one story.
 
     Two of the rarest terms that exclude each other begin a story each; the terms that occur with one of them
-    alone extend it. Kinds of events share their words, not their names.
+    alone extend it. Kinds of events share their words, not their names; languages share neither.
     """
     if len(members) < 2 * MIN_PART_ITEMS:
         return None
     needed = max(MIN_PART_ITEMS, min(ENOUGH_ITEMS, len(members) * MIN_PART_SHARE))
     holders: dict[str, int] = {}  # by term: the bits of the items that hold it
+    languages: dict[str, int] = {}
     for i, member in enumerate(members):
+        languages[member.lang] = languages.get(member.lang, 0) | 1 << i
         for term in member.terms:
             holders[term] = holders.get(term, 0) | 1 << i
     counts = {term: held.bit_count() for term, held in holders.items()}
     rarest = sorted((t for t in counts if counts[t] >= MIN_PART_ITEMS), key=lambda t: (-idf(t), t))
     frequent = sorted((t for t in counts if counts[t] >= CHANCE_ITEMS), key=lambda t: (-counts[t], t))
     all_pairs = combinations(rarest[: 2 * KEY_TERMS_PER_CLUSTER], 2)
-    pairs = (pair for pair in all_pairs if _exclude(*map(holders.__getitem__, pair)))
+    pairs = (
+        (a, b)
+        for a, b in all_pairs
+        if _exclude(holders[a], holders[b])
+        and any(holders[a] & held and holders[b] & held for held in languages.values())
+    )
     for pair in sorted(pairs, key=lambda pair: (-min(counts[pair[0]], counts[pair[1]]), pair)):
         seeds = list(pair)
         for term in frequent:  # further stories

@@ -117,12 +117,8 @@ def named_refusals(by_code: Mapping[str, int]) -> dict[str, int]:
 
 def error_statuses(by_status: Mapping[str, int]) -> dict[str, int]:
     """Requests that were answered with an error, by status and its phrase: "404 Not Found"."""
-    found: Counter[str] = Counter()
-    for status, count in by_status.items():
-        if status.isdigit() and int(status) >= HTTPStatus.BAD_REQUEST:
-            phrase = HTTPStatus(int(status)).phrase if int(status) in list(HTTPStatus) else ""
-            found[f"{status} {phrase}".strip()] += count
-    return dict(found)
+    phrases = {str(status.value): f"{status.value} {status.phrase}" for status in HTTPStatus}
+    return {phrases.get(s, s): count for s, count in by_status.items() if s.isdigit() and int(s) >= 400}
 
 
 def known_documents(history: LearnedHistory | None, now_ms: int) -> cards.Chart | None:

@@ -195,6 +195,18 @@ def test_a_common_name_holds_the_sides_of_a_story_together() -> None:
     assert divided(told([phones[:8], phones[8:]])) is None
 
 
+def test_words_of_two_languages_do_not_exclude_each_other() -> None:
+    """One quake in two languages, whose stems of its place differ too; two quakes are divided in each."""
+    places = ("Tavinia", "Marrowdale")
+    english, other = (
+        [f"Strong quake hits {place}, tsunami {n} feared" for n in range(8)] for place in places
+    )
+    spanish = [f"Fuerte terremoto sacude {places[0]}, se teme tsunami {n}" for n in range(8)]
+
+    assert divided([*told([english]), *told([spanish], "es")]) is None
+    assert divided([*told([english, other]), *told([spanish[:1]], "es")]) is not None
+
+
 @pytest.mark.parametrize("minutes", [0.05, 4])
 def test_two_stories_of_one_kind_are_two_events_with_an_alert_each(minutes: float) -> None:
     """They come by turns, within a minute or over hours; no item is counted in the wrong one."""

@@ -304,10 +304,10 @@ async def test_the_columns_of_the_spread_table_are_apart(
         assert await overflow_px(page) <= 0
 
 
-async def test_a_phone_shows_what_is_new_first(
+async def test_a_report_shows_what_is_new_first(
     browser: Browser, client: Client, service: FakeService
 ) -> None:
-    """The newest headlines of three outlets and the first source, on the first screen."""
+    """The newest headlines of three outlets and the first source, also on the first screen of a phone."""
     await store_articles(client, service, 20)
     first = (START_MS, "a0", "Outlet 0")
     service.fake_events.stored = [replace(service.fake_events.stored[0], first=first)]
@@ -318,8 +318,10 @@ async def test_a_phone_shows_what_is_new_first(
         outlets = await brief.locator("li bdi").all_inner_texts()
         assert box is not None and box["y"] + box["height"] < 844
         assert len(outlets) == len(set(outlets)) == 3
-        await expect(brief).to_contain_text("First: Outlet 0")
+        await expect(brief).to_contain_text("First source: Outlet 0")
         assert await accessibility_violations(page, ".brief") == []
         assert await overflow_px(page) <= 0
-    async with opened(browser, url) as page:
-        await expect(page.locator(".brief")).to_be_hidden()
+    async with opened(browser, url, viewport={"width": 1280, "height": 900}) as page:
+        columns = [await li.bounding_box() for li in await page.locator(".brief li").all()]
+        assert len({box["y"] for box in columns if box}) == 1  # next to each other
+        await expect(page.locator(".brief")).to_contain_text("First source: Outlet 0")

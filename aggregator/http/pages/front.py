@@ -73,8 +73,10 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     event_ids = await service.events.repository.event_ids_of([item.first_version for item in articles])
     settings, now_ms = service.settings, service.clock()
     only_ours = None if query.ours is None else query.ours == "yes"
-    largest = await service.events.repository.top_stories(event_filter, now_ms - TOP_HOURS * HOUR_MS)
     lists = cards.event_lists(events, now_ms, query.sort, query.severity, only_ours)
+    listed = {card.event.id for card in (*lists.open, *lists.handled)}
+    largest = await service.events.repository.top_stories(event_filter, now_ms - TOP_HOURS * HOUR_MS)
+    largest = [found for found in largest if found.story.event.id not in listed]
     desks = {desk.id: desk.name for desk in await service.events.desks.values()}
     history = await service.events.repository.learned_history()
     needed = history.needed if history else build_burst_rule(settings).items

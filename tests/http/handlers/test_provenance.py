@@ -165,7 +165,7 @@ async def test_sources(client: Client, service: Service, stored: None) -> None:
     assert one["copied_from"] == [{"name": "A", "texts": 1}] and one["copied_by"] == []
     assert (one["median_lag_minutes"], one["family"], one["shared_by_family"]) == (15, [], None)
     assert "B &lt;i&gt;" in page and "15\u00a0min" in page and "C/D" not in page
-    assert "No copies of other outlets." in other and "First of an event" not in other
+    assert "It was after no other outlet." in other and "First of an event" not in other
     assert "1 of its last 1 event" in first and "0 of its last 1 event" in second
 
 
@@ -201,7 +201,7 @@ async def test_outlets_of_one_family_on_an_event(client: Client, service: Servic
     page = await (await client.get("/events/e1/provenance")).text()
 
     assert (body["families"], body["independent"]) == ([["A", "B <i>"]], 1)
-    assert "1 with each family counted once" in page and "Usually publish the same texts" in page
+    assert "1 with each family counted once" in page and "Usually publish the same texts or headlines" in page
 
 
 async def test_unknown_sources_and_orders(client: Client) -> None:

@@ -66,6 +66,9 @@ class DualWriter:
         records = await self._shadow_records(missing)
         await self._index.records.insert(list(records.values()), {})
         await self._reconcile(list(dict.fromkeys((*posted_by_hash, *moved))), records, {})
+        inserted = [item for item in missing if item.record.number in records]
+        for item in await self.find_missing(inserted):  # it left the serving spaces meanwhile
+            await self.drop_record(item.record.number)
         return [item for item in missing if item.record.number not in records]
 
     async def find_missing(self, posted: Sequence[PostedArticle]) -> list[PostedArticle]:

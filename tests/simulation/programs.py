@@ -8,7 +8,8 @@ from functools import cache
 from random import Random
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.features import HashedModel
+from aggregator.analysis.features import HashedModel, IndexTerms
+from aggregator.analysis.simhash import FloatArray
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
 from tests.support.factories import edited, story
@@ -110,7 +111,12 @@ class FullKeys:
     """Does nothing; in its program a sketch key is full with two entries and then keeps one."""
 
 
-Request = Post | Batch | Remove | Lookup | Seal | ReadStream | Maintain | Rehash | Wait | FullKeys
+@dataclass(frozen=True)
+class Migrate:
+    """Copy what is stored into the spaces of the next model; in its program all writers write these, too."""
+
+
+Request = Post | Batch | Remove | Lookup | Seal | ReadStream | Maintain | Rehash | Wait | FullKeys | Migrate
 SYMBOLS: dict[str, Request] = {
     "|": Seal(),
     ">": ReadStream(),
@@ -119,21 +125,36 @@ SYMBOLS: dict[str, Request] = {
     "=": FullKeys(),
     "*": Rehash(),
     "+": Rehash(begin_only=True),
+    "^": Migrate(),
 }
 # The requests of each writer, in order.
 Program = tuple[tuple[Request, ...], ...]
 
+
+class NextModel(HashedModel):
+    """The model of a migration: other feature sums, so other fingerprints."""
+
+    @property
+    def id(self) -> str:
+        """Another space."""
+        return "next"
+
+    def project(self, terms: IndexTerms) -> FloatArray:
+        """The negated sums in reverse."""
+        return -super().project(terms)[::-1]
+
+
 ANALYZER = Analyzer({"en": HashedModel(group="en"), "xx": HashedModel()})
+OPENING = "This is what they have been with, and that was from the. "
+NEXT_ANALYZER = Analyzer({"en": NextModel(group="en"), "xx": NextModel()})
 
 
 @cache
-def analysis(text: str, lang: str, known_lang: str = "") -> Analysis:
+def analysis(text: str, lang: str, known_lang: str = "", analyzer: Analyzer = ANALYZER) -> Analysis:
     """The real analysis of a named text, posted in a language; an opening makes it be detected as English."""
-    opening = (
-        "This is what they have been with, and that was from the. " if lang == "en" and text[0] != "q" else ""
-    )
+    opening = OPENING if lang == "en" and text[0] != "q" else ""
     article = Article(id="any", text=opening + TEXTS[text], lang=lang, known_lang=known_lang)
-    return ANALYZER.analyze(article)
+    return analyzer.analyze(article)
 
 
 _NAMES = {text: name for name, text in TEXTS.items()}
@@ -142,6 +163,15 @@ _NAMES = {text: name for name, text in TEXTS.items()}
 async def analyze_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
     """As ``Analyzer.analyze_many``, with a cache."""
     return [analysis(_NAMES[each.text], each.lang or "", each.known_lang) for each in articles]
+
+
+async def analyze_many_for_migration(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+    """As ``analyze_many``, by the next model; a stored text has the opening."""
+    names = [_NAMES[article.text.removeprefix(OPENING)] for article in articles]
+    return [
+        analysis(name, article.lang or "", article.known_lang, NEXT_ANALYZER)
+        for name, article in zip(names, articles, strict=True)
+    ]
 
 
 def posts(*pairs: str) -> tuple[Post, ...]:
@@ -160,7 +190,7 @@ def writer(*lines: str) -> tuple[Request, ...]:
 
     "a=s0" posts, "a=s0 b=s1" posts a batch, "-a" removes, "!a" takes down, "?s0" looks up, "|" seals,
     ">" reads the stream, "#" runs maintenance, "~" waits, "=" makes sketch keys full with two entries, "*"
-    rehashes the sketch buckets, "+" begins to.
+    rehashes the sketch buckets, "+" begins to, "^" copies into the spaces of the next model.
     """
     requests: list[Request] = []
     for line in lines:
@@ -312,6 +342,14 @@ SMALL: dict[str, Program] = {
     "a take-down races a batch": (writer("a=s0", "!a", "c=s1"), writer("a=s1 b=s0!")),
     "a take-down and a delete": (writer("a=s0", "-a", "b=s0!"), writer("!a")),
     "two take-downs of one text": (writer("a=s0", "b=s0!", "!a"), writer("!b", "c=s0")),
+    "articles during a migration": (writer("a=s0", "b=s1", "^"), writer("c=s0!", "-a")),
+    "an update during a migration": (writer("a=s0", "a=s2", "a=t0"), writer("^", "b=s1")),
+    "deletes during a migration": (writer("a=s0", "b=s1", "-a", "-b"), writer("^", "c=s2")),
+    "batches during a migration": (writer("a=s0 b=t0", "^"), writer("c=s1 a=s2", "-c")),
+    "a seal during a migration": (writer("a=s0", "|", "b=s1", "-a"), writer("^", "a=s0")),
+    "a take-down during a migration": (writer("a=s0", "!a", "b=s0!"), writer("^", "c=s1")),
+    "two migrations at once": (writer("a=s0", "^", "b=s1"), writer("^", "-a")),
+    "groups become one during a migration": (writer("a=vhead", "b=vtail", "c=v0"), writer("^", "-b")),
     "a take-down over a seal": (writer("a=s0", "|", "!a", "b=s0!"), writer("a=s1", "c=s1")),
 }
 

@@ -20,6 +20,8 @@ from aggregator.index.blocks import PLAN
 from aggregator.index.upkeep.compaction import Compactor
 from aggregator.index.upkeep.maintenance import SegmentMaintenance
 from aggregator.index.upkeep.sketch_rehash import SketchRehash
+from aggregator.ingest.backfill import Backfill
+from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.pipeline import Execution
 from aggregator.ingest.service import IngestService
 from aggregator.store.base import AppendMany, Delete, Put, Transaction
@@ -28,11 +30,13 @@ from tests.simulation import oracle
 from tests.simulation.oracle import Call
 from tests.simulation.programs import (
     ANALYZER,
+    NEXT_ANALYZER,
     TEXTS,
     Batch,
     FullKeys,
     Lookup,
     Maintain,
+    Migrate,
     Post,
     Program,
     ReadStream,
@@ -43,6 +47,7 @@ from tests.simulation.programs import (
     Wait,
     analysis,
     analyze_many,
+    analyze_many_for_migration,
 )
 from tests.simulation.scheduler import Choices, Scheduler, Tally, Task
 from tests.simulation.transport import Transport, finish
@@ -118,6 +123,7 @@ class World:
         self.versions: list[tuple[int, dict[Story, set[tuple[int, bool]]]]] = [(0, {})]
         self.spaces = {lang: analysis("s0", lang).space for lang in ("en", "fr")}
         self.has_full_keys = any(isinstance(r, FullKeys) for requests in self.program for r in requests)
+        self.migrates = any(isinstance(r, Migrate) for requests in self.program for r in requests)
         self.has_take_downs = any(
             isinstance(r, Remove) and r.take_down for requests in self.program for r in requests
         )
@@ -202,6 +208,8 @@ class World:
                 await self._rehash(ingest, request)
             case ReadStream():
                 await self._read_stream(ingest)
+            case Migrate():
+                await self._migrate(ingest)
             case Lookup():
                 await self._look_up(ingest, request, self.scheduler.now)
         return []
@@ -267,15 +275,37 @@ class World:
         if match is not None and match.number not in {number for stored in during for number, _ in stored}:
             self._violation(f"a look-up of {request.text} found {match.id}, which was gone")
 
+    async def _migrate(self, ingest: IngestService) -> int:
+        """How many stored articles could not be copied."""
+        assert ingest._dual_writer is not None
+        stats = await Backfill(ingest._index, ingest._dual_writer, lambda stats: None).from_store()
+        return stats.not_copied
+
     def _ingest(self, store: object, spawn: Spawn | None = None) -> IngestService:
+        shadow = NEXT_ANALYZER.spaces if self.migrates else ()
+        index = Index(store, ANALYZER.spaces, retention_ms=self.retention_ms, shadow_spaces=shadow)  # type: ignore[arg-type]
+        writer = DualWriter(index, analyze_many_for_migration, NEXT_ANALYZER.space_of)
         return build_core(
-            Index(store, ANALYZER.spaces, retention_ms=self.retention_ms),  # type: ignore[arg-type]
+            index,
             analyze_many,
             Policy(),
             clock=self.clock,
+            store_texts=self.migrates,
+            dual_writer=writer if self.migrates else None,
             execution=Execution(spawn=spawn),
             batch_articles=self.batch_articles,
         ).ingest
+
+    def _check_migrated(self, ingest: IngestService) -> None:
+        """Once everything is copied, the next spaces hold the same versions and verdicts, and are sound."""
+        if not_copied := finish(self._migrate(ingest)):
+            self._violation(f"{not_copied} stored texts were not copied")
+        for space, following in zip(ANALYZER.spaces, NEXT_ANALYZER.spaces, strict=True):
+            for problem in oracle.inconsistencies(self.store, following, is_copied=True):
+                self._violation(f"after the migration {problem}")
+            serving, copied = (oracle.view(self.store, each).bindings for each in (space, following))
+            if serving != copied:
+                self._violation(f"after the migration {len(copied)} of {len(serving)} bindings, or others")
 
     def _floor(self, space: str) -> int:
         """Article numbers below it have expired."""
@@ -383,6 +413,8 @@ class World:
             calls = [call for call in self.calls if call.id in ids and not call.is_taken_down]
             if in_one_language and not oracle.has_one_new(calls):
                 self._violation(f"story {story}: no order of the requests explains which copy was new")
+        if self.migrates:
+            self._check_migrated(ingest)
         self._check_records()
         finish(self._read_stream(ingest))
         entries = [entry for space in ANALYZER.spaces for entry in oracle.view(self.store, space).stream]

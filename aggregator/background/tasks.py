@@ -10,6 +10,10 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
+
+from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import DetectorRunner
@@ -85,51 +89,59 @@ class DetectorTask(PeriodicTask):
 class Scheduler:
     """Runs ``detector`` and ``extra_tasks`` periodically in one replica.
 
-    ``overlaps``: runs of the detector since the start that were left out, as the one before took longer.
+    Counters of the detector since start: ``misfires`` (a run started more than an interval late),
+    ``overlaps`` (the previous one was still running).
     """
 
     def __init__(self, detector: DetectorTask, extra_tasks: Sequence[PeriodicTask] = ()) -> None:
         self.detector = detector
         self._extra_tasks = extra_tasks
-        self._loops: list[asyncio.Task[None]] = []
-        self.overlaps = 0
+        self._scheduler: AsyncIOScheduler | None = None
+        self.misfires = self.overlaps = 0
 
     @property
     def is_running(self) -> bool:
         """Whether it was started and not stopped."""
-        return bool(self._loops)
+        return self._scheduler is not None
 
     def start(self) -> None:
         """Start; needs a running event loop. Raises RuntimeError if it is running."""
-        if self._loops:
+        if self._scheduler is not None:
             raise RuntimeError("The scheduler is running already.")
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MAX_THREADS))
-        tasks = (self.detector, *self._extra_tasks)
-        self._loops = [asyncio.create_task(self._repeat(task)) for task in tasks]
+        scheduler = AsyncIOScheduler(timezone="UTC")
+        scheduler.add_listener(self._on_job_event, EVENT_JOB_MISSED | EVENT_JOB_MAX_INSTANCES)
+        for task in (self.detector, *self._extra_tasks):
+            scheduler.add_job(
+                partial(_suppress_cancellation, task.run_once),
+                "interval",
+                seconds=task.interval_s,
+                id=task.name,
+                name=task.name,
+                misfire_grace_time=max(1, round(task.interval_s)),  # 1 s drops ticks on a busy machine
+                coalesce=True,
+                max_instances=1,
+            )
+        scheduler.start()
+        self._scheduler = scheduler
 
     async def stop(self) -> None:
         """Start no new runs, release the detector's lease, then wait for the extra tasks. Idempotent."""
-        loops, self._loops = self._loops, []
-        if not loops:
+        scheduler, self._scheduler = self._scheduler, None
+        if scheduler is None:
             return
+        scheduler.pause()
         await self.detector.stop()
         await asyncio.gather(*map(_wait_for_run, self._extra_tasks))
-        for loop in loops:
-            loop.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)
+        scheduler.shutdown(wait=False)  # APScheduler 3.11 would cancel running coroutines
 
-    async def _repeat(self, task: PeriodicTask) -> None:
-        """Run once per interval; runs that were due while another one took place are left out."""
-        now_s = asyncio.get_running_loop().time
-        due_s = now_s()
-        while True:
-            missed = int((now_s() - due_s) // task.interval_s)
-            self.overlaps += missed * (task is self.detector)
-            due_s += (missed + 1) * task.interval_s
-            await asyncio.sleep(due_s - now_s())
-            if not self.is_running:
-                return
-            await task.run_once()
+    def _on_job_event(self, event: JobEvent) -> None:
+        if event.job_id != self.detector.name:
+            return
+        if event.code == EVENT_JOB_MISSED:
+            self.misfires += 1
+        else:
+            self.overlaps += 1
 
 
 async def _wait_for_run(task: PeriodicTask) -> None:
@@ -139,6 +151,11 @@ async def _wait_for_run(task: PeriodicTask) -> None:
             pass
     except TimeoutError:
         logger.warning("task %s did not end within %g s and is cancelled", task.name, STOP_TIMEOUT_S)
+
+
+async def _suppress_cancellation(run: Callable[[], Awaitable[None]]) -> None:
+    with suppress(asyncio.CancelledError):  # ``stop`` has logged it; APScheduler would add a traceback
+        await run()
 
 
 MAINTENANCE_LEASE_KEY = b"{upkeep}leader"

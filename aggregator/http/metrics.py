@@ -155,8 +155,11 @@ BACKGROUND_METRICS: tuple[MetricSpec[Background], ...] = (
         "Time of the last 604800 s (7 days) that the detector knows; absent in a process that has "
         "not led.",
         lambda _, b: [((), s.known_days * DAY_MS / SECOND_MS) for s in (b.detector.learning,) if s]),
+    MetricSpec("aggregator_scheduler_misfires", "counter",
+        "Event detector runs that were missed because they were due too long ago.",
+        lambda _, b: b.scheduler.misfires),
     MetricSpec("aggregator_scheduler_overlaps", "counter",
-        "Event detector runs left out because the previous one was still running.",
+        "Event detector runs skipped because the previous one was still running.",
         lambda _, b: b.scheduler.overlaps),
     MetricSpec("aggregator_maintenance_errors", "counter", "Index maintenance runs that failed.",
         lambda _, b: b.maintenance.errors),

@@ -28,6 +28,9 @@ def configure_logging(level: str, log_format: str = "text", *, with_process: boo
     )
     logging.basicConfig(level=level, handlers=[handler])
     if level != "DEBUG":
+        # APScheduler logs every detector run, and warns of each that starts while one is running. Bulk
+        # loads cause those; they are counted in the metrics, and an alert rule limits them.
+        logging.getLogger("apscheduler").setLevel(logging.ERROR)
         logging.getLogger("matplotlib").setLevel(logging.WARNING)  # logs the fonts that it finds
         logging.getLogger("gensim").setLevel(logging.WARNING)  # logs each second of a training
 

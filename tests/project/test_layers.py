@@ -75,6 +75,10 @@ IMPURE_MODULES = {"asyncio", "aiohttp", "redis", "random", "socket", "subprocess
 ENVIRONMENT_AND_CLOCK = {"os.environ", "os.getenv", "datetime.now", "datetime.utcnow", "date.today"}
 
 
+# What the project was asked to be built with; each stays in real use.
+GIVEN = ("aiohttp", "apscheduler", "jieba", "nltk", "redis", "sklearn", "xxhash")
+
+
 def modules(package: Path) -> dict[str, Path]:
     """Every module of a package by its dotted name."""
     found = {}
@@ -174,6 +178,18 @@ def test_only_settings_reads_the_environment() -> None:
     ]
 
     assert readers == []
+
+
+@pytest.mark.parametrize("package", GIVEN)
+def test_what_the_project_is_built_with_is_imported(package: str) -> None:
+    """By a statement, or by name for a package whose import is delayed."""
+    by_name = re.compile(rf'(import_module|find_spec)\("{package}[."]')
+
+    assert any(
+        by_name.search(path.read_text(encoding="utf-8"))
+        or any(name.split(".")[0] == package for _, name in imported(module))
+        for module, path in PATHS.items()
+    )
 
 
 def test_there_is_no_import_cycle() -> None:

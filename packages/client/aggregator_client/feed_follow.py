@@ -12,8 +12,10 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
+
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from aggregator_client.client import Client
 from aggregator_client.decision import TAKEN_DOWN, Decision
@@ -68,28 +70,27 @@ class Follower:
         Raises Unavailable if the service is not ready at the start, ConfigurationError if it refuses the key.
         """
 
-        async def poll_rounds() -> None:
-            while True:
-                next_s = time.monotonic() + self._interval_s
-                try:
-                    await self.poll_round()
-                except Unavailable as error:
-                    self._write(f"{error} The feeds are polled in the next round.")
-                    self._problem = None if self.rounds else error
-                except ConfigurationError as error:
-                    self._problem = error
-                if self._problem or all(feed.ended for feed in self.feeds.values()):
-                    stop.set()
-                await asyncio.sleep(next_s - time.monotonic())
+        async def scheduled_round() -> None:
+            try:
+                await self.poll_round()
+            except Unavailable as error:
+                self._write(f"{error} The feeds are polled in the next round.")
+                self._problem = None if self.rounds else error
+            except ConfigurationError as error:
+                self._problem = error
+            if self._problem or all(feed.ended for feed in self.feeds.values()):
+                stop.set()
 
-        polling, stopped = asyncio.create_task(poll_rounds()), asyncio.create_task(stop.wait())
+        scheduler = AsyncIOScheduler()
+        scheduler.add_job(
+            scheduled_round, "interval", seconds=self._interval_s, next_run_time=datetime.now().astimezone(),
+            max_instances=1, coalesce=True, misfire_grace_time=None,
+        )  # fmt: skip
+        scheduler.start()
         try:
-            await asyncio.wait((polling, stopped), return_when=asyncio.FIRST_COMPLETED)
+            await stop.wait()
         finally:
-            polling.cancel()
-            stopped.cancel()
-        with suppress(asyncio.CancelledError):
-            await polling
+            scheduler.shutdown(wait=False)
         if self._problem:
             raise self._problem
         self._write(f"in all, {self.rounds} rounds: {_format_totals(self.counts)}")

@@ -127,16 +127,6 @@ class VersionedMap(Generic[S]):
             raise self._not_found(id_)
         return found
 
-    async def add(self, id_: str, value: S) -> None:
-        """Insert or replace a value. Raises Conflict if the map is full."""
-
-        def insert(known: dict[str, S]) -> None:
-            if id_ not in known:
-                self.check_space(known)
-            known[id_] = value
-
-        await self.mutate(insert)
-
     async def add_once(
         self, id_: str, value: S, is_same: Callable[[S, S], bool], owner_of: Callable[[S], str]
     ) -> tuple[S, bool]:

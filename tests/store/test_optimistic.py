@@ -194,8 +194,8 @@ def notes(store: Store) -> VersionedMap[Note]:
 
 async def test_add_get_update_remove(notes: VersionedMap[Note]) -> None:
     """Entries keep their insertion order."""
-    await notes.add("b", Note("first"))
-    await notes.add("a", Note("second"))
+    await add_note(notes, "b", "first")
+    await add_note(notes, "a", "second")
     changed = await notes.update("b", lambda note: Note(note.text, 7))
 
     assert await notes.get("b") == changed == Note("first", 7)
@@ -241,15 +241,14 @@ async def test_unknown_id_and_full_map(notes: VersionedMap[Note]) -> None:
         with pytest.raises(NotFound, match="no note 'x'"):
             await call
     for i in range(4):
-        await notes.add(str(i), Note())
+        await add_note(notes, str(i), str(i))
     with pytest.raises(Conflict, match="4 of the kind note"):
-        await notes.add("4", Note())
-    await notes.add("3", Note("replaced"))
+        await add_note(notes, "4", "4")
 
 
 async def test_concurrent_updates_are_never_lost(notes: VersionedMap[Note]) -> None:
     """Ten concurrent increments add up to ten."""
-    await notes.add("n", Note())
+    await add_note(notes, "n", "")
     await asyncio.gather(*(notes.update("n", lambda note: Note("", note.count + 1)) for _ in range(10)))
 
     assert (await notes.get("n")).count == 10

@@ -307,10 +307,7 @@ class ArticleOut(OutcomeOut):
 
 
 class CopiesOut(Struct):
-    """The stored articles of one duplicate group, the canonical one first.
-
-    ``truncated``: there are more than the 1,000 listed.
-    """
+    """The stored articles of one duplicate group, the canonical one first."""
 
     id: Annotated[str, doc("Id of the article.", "pool-1")]
     canonical_id: Annotated[str, doc("Id of the first article of the duplicate group.", "pool-1")]
@@ -321,11 +318,7 @@ class CopiesOut(Struct):
 
 
 class FoundArticle(ArticleRef):
-    """An article in a result.
-
-    missing   number of words of the query that its headline, source and key terms lack
-    event_id  the event that it belongs to, null without one
-    """
+    """An article in a result."""
 
     lang: Annotated[str, doc("Language code; und: none was detected.", "en")]
     verdict: Annotated[VerdictName, doc("new, related or duplicate, by the policy of the article.", "new")]
@@ -335,12 +328,7 @@ class FoundArticle(ArticleRef):
 
 
 class SearchedOut(Struct):
-    """The headlines that were searched in full; older articles are found by their key terms.
-
-    articles  number of articles
-    since     arrival of the oldest of them, null without any
-    loading   older ones are still being read: repeat the search for more
-    """
+    """The headlines that were searched in full; older articles are found by their key terms."""
 
     articles: Annotated[int, doc("Number of articles searched in full.", 14223)]
     since: Annotated[
@@ -352,10 +340,7 @@ class SearchedOut(Struct):
 
 
 class ArticlesOut(Struct):
-    """Stored articles, newest first.
-
-    total  number of all that match; ``next``: cursor of the next page, null on the last one
-    """
+    """Stored articles, newest first."""
 
     articles: Annotated[list[FoundArticle], doc("Articles, newest first or best first.")]
     total: Annotated[int, doc("Number of all that match.", 214)]
@@ -390,12 +375,7 @@ class RelatedBatchOut(Struct):
 
 
 class OverlapOut(Struct):
-    """Shared wording, estimated from shingle sketches: ratios in 0..1, ``shared`` in shingles.
-
-    ``opening``: the larger share of either opening (80 words) that the other text contains;
-    ``common_opening``: the share of the shorter opening that is in the other opening too;
-    ``length_ratio``: of the shorter to the longer text.
-    """
+    """Shared wording, estimated from shingle sketches: ratios in 0..1, ``shared`` in shingles."""
 
     containment: Annotated[
         float, doc("Share of the shingles of the shorter text that are in the other, 0 to 1.", 0.82)
@@ -446,14 +426,7 @@ class RelatednessOut(Struct):
 
 
 class ExplainOut(Struct):
-    """Comparison of two articles. Bit 0 is the least significant bit of the fingerprint.
-
-    similarity          of the main terms, which the rules see
-    related_similarity  same as ``relatedness.similarity``
-    policy              name of the policy profile that the articles were compared under
-
-    The similarities are in 0..1.
-    """
+    """Comparison of two articles. Bit 0 is the least significant bit of the fingerprint."""
 
     summary: Annotated[
         str,
@@ -541,17 +514,8 @@ class EventOut(Struct):
               and in the last hour 10 items or a third of the peak), "emerging" (new, slower), "growing"
               (older, as fast, twice the hour before), "running" (any other open event), "fading" (half its
               peak or less, or no item in the last hour), "ended"
-    handled   whether an editor acknowledged, published, dropped or muted it; such events are last in
-              sort=surprise
-    size      counted items of any age; ``sightings``: further duplicates from sources already counted
-    peak      maximum number of items within one window; ``rate``: maximum within 10 minutes
-    expected  usual number of items per window for this story when the event fired
-    last_hour  items in the last hour; ``hour_before``: in the hour before it (by steps of 10 minutes)
-    muted     scope of the muted alerts, null: not muted; ``actions``: editor actions, oldest first
-    story_id  storyline of the event: ``/v1/stories/{id}``; ``translation_of``: the event that reported it
-              before in another language, whose alert is not repeated
-    absorbed  ids of events merged into this one; ``revision``: version number, increases with each change
-    assignee  editor who works on it, "" for nobody; ``note_count``: notes of editors
+    handled   such events are last in sort=surprise
+    translation_of  the alert is not repeated
     """
 
     id: Annotated[str, doc("Id of the event: that of its first article.", "pool-1")]
@@ -604,14 +568,7 @@ class TimelinePoint(Struct):
 
 
 class EventDetailOut(EventOut):
-    """The report on one event: ``items`` are ids in order of joining, ``articles`` the newest in full.
-
-    cosines       similarity of each item to the story when it joined, 0..1 (1: duplicate or first item)
-    previous      event of the same storyline detected before this one; ``next``: after it
-    first_source  source of the first item about it, "" if not certain
-    headline_id   the article whose headline is the title
-    headline_is_chosen  whether an editor chose it; ``notes``: oldest first, at most 100
-    """
+    """The report on one event: ``items`` are ids in order of joining, ``articles`` the newest in full."""
 
     timeline: Annotated[list[TimelinePoint], doc("Items by 10 minutes; steps without items are omitted.")]
     items: Annotated[list[str], doc("Ids of the items in order of joining.", ["pool-1", "pool-2"])]
@@ -638,22 +595,14 @@ class EventDetailOut(EventOut):
 
 
 class LearningOut(Struct):
-    """How much the detector knows of what is usual: until all days are known, routine may fire.
-
-    known_days   of the last 7 days, with one decimal
-    needed_days  7
-    """
+    """How much the detector knows of what is usual: until all days are known, routine may fire."""
 
     known_days: Annotated[float, doc("Days of the last 7 that the detector knows.", 2.5)]
     needed_days: Annotated[int, doc("Days that it needs.", 7)]
 
 
 class EventsOut(Struct):
-    """Events in the order of ``sort``.
-
-    next      cursor of the next page, null on the last one and for sort=surprise and sort=growth
-    learning  null when the detector knows its 7 days, and before it has read an article
-    """
+    """Events in the order of ``sort``."""
 
     events: Annotated[list[EventOut], doc("Events.")]
     next: Annotated[
@@ -665,11 +614,7 @@ class EventsOut(Struct):
 
 
 class SearchOut(ArticlesOut):
-    """Events and articles, best match first; ``events`` are in the first page only, at most 10.
-
-    words         number of words that were searched; 0: the query has nothing but stop words
-    events_total  number of all events that match
-    """
+    """Events and articles, best match first; ``events`` are in the first page only, at most 10."""
 
     words: Annotated[int, doc("Number of words searched; 0: the query has stop words only.", 2)]
     events: Annotated[list[EventOut], doc("Events.")]
@@ -677,12 +622,7 @@ class SearchOut(ArticlesOut):
 
 
 class ErrorOut(Struct, omit_defaults=True):
-    """One error of an input: ``pointer`` or ``parameter`` says where it is.
-
-    code       stable reason: a code of the table of reasons, or that of the problem
-    pointer    JSON pointer into the body as a URI fragment ("#/ids/1"; "#": the whole body)
-    parameter  name of a parameter of the query or path
-    """
+    """One error of an input: ``pointer`` or ``parameter`` says where it is."""
 
     detail: Annotated[
         str, doc("What was wrong, where, and what to do.", "id: expected a string, got an integer.")

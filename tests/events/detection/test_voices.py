@@ -97,11 +97,14 @@ def test_fewer_items_are_many_on_a_smaller_desk() -> None:
     assert known_desk().items_needed("fr", 15, 0.0) == 15
 
 
-def send_days(stream: DetectorStream, days: int = 8, a_day: int = 48) -> None:
-    """Send other news of ten outlets."""
+def send_days(
+    stream: DetectorStream, days: int = 8, a_day: int = 48, langs: tuple[str, ...] = ("en",)
+) -> None:
+    """Send other news of ten outlets of each language."""
     for i in range(days * a_day):
-        minute = (i / a_day - days) * 24 * 60
-        stream.send(minute, f"topic{i} other{i}", source=f"outlet{i % 10}.example", lang="en")
+        for lang in langs:
+            source, minute = f"outlet{i % 10}{lang}.example", (i / a_day - days) * 24 * 60
+            stream.send(minute, f"topic{i}{lang} other{i}{lang}", source=source, lang=lang)
 
 
 def test_a_small_desk_has_events_of_few_items_and_marks_new_sources() -> None:
@@ -109,7 +112,7 @@ def test_a_small_desk_has_events_of_few_items_and_marks_new_sources() -> None:
     stream = DetectorStream(RULE)
     send_days(stream)
     for i in range(8):
-        stream.send(i, source=f"outlet{i}.example", lang="en")
+        stream.send(i, source=f"outlet{i}en.example", lang="en")
     for i in range(8):
         stream.send(i, "ferry estmark sinks", source=f"unknown{i}.example", lang="en")
 
@@ -140,9 +143,21 @@ def test_more_items_are_needed_above_the_alerts_of_a_day() -> None:
     send_days(stream)
     for day in range(4):
         for i in range(4 if day < 2 else 7):
-            stream.send(day * 24 * 60 + i, f"fire{day} town{day}", source=f"outlet{i}.example", lang="en")
+            stream.send(day * 24 * 60 + i, f"fire{day} town{day}", source=f"outlet{i}en.example", lang="en")
 
     assert [event.size for event in stream.fired] == [4, 5]
+
+
+def test_alerts_of_one_language_leave_the_number_of_another_as_it_is() -> None:
+    """English stories above the alerts of a day do not hide what is large in French."""
+    stream = DetectorStream(BurstRule(adapts=True, min_sources=0, alerts_per_day=1 / 7))
+    send_days(stream, langs=("en", "fr"))
+    for day, lang in enumerate(("en", "en", "en", "fr")):
+        for i in range(4):
+            words = f"fire{day} town{day} smoke{day}"
+            stream.send(day * 24 * 60 + i, words, source=f"outlet{i}{lang}.example", lang=lang)
+
+    assert [(event.size, event.languages) for event in stream.fired] == [(4, ("en",)), (4, ("fr",))]
 
 
 def test_a_burst_has_the_most_that_was_told_of_it() -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from aggregator.analysis.shingles import NO_OVERLAP, OverlapEstimate, estimate_overlaps
+from aggregator.analysis.shingles import (
+    IGNORED_LOW_BITS,
+    MAX_UINT32,
+    NO_OVERLAP,
+    OverlapEstimate,
+    estimate_overlaps,
+)
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.term_profile import cosines, profile_weights
 from aggregator.dedup.copy_rule import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import Candidate, cosine
-from aggregator.domain import Analysis, Article, ArticleRecord, arrival_ms_of
+from aggregator.domain import Analysis, Article, ArticleRecord, Sketch, arrival_ms_of
 from aggregator.index import keys
 from aggregator.index.bindings import Binding, CanonicalPointer, decode_binding, decode_pointer
 from aggregator.index.codec.postings import (
@@ -48,28 +54,17 @@ def build_candidates(
     subject = probe.analysis
     min_containment = 0.0 if any(each.is_certain for each in live) else policy.containment_floor
     overlaps = estimate_overlaps(subject.sketch, [each.stored.sketch for each in live], min_containment)
-    distances = [hamming_distance(subject.fingerprint, each.stored.fingerprint) for each in live]
-    may_match = [
-        _may_match(stored, overlap, article.source, policy)
-        for (stored, _, _), overlap in zip(live, overlaps, strict=True)
-    ]
-    can_matter = [
-        is_certain or matching or distance <= policy.related_bits
-        for (_, _, is_certain), matching, distance in zip(live, may_match, distances, strict=True)
-    ]
-    if not any(can_matter):
-        return []
     candidates = []
-    for i in itertools.compress(range(len(live)), can_matter):
-        stored, pointer, _ = live[i]
-        if stored.texts.id == probe.id:
+    for (stored, pointer, is_certain), overlap in zip(live, overlaps, strict=True):
+        distance = hamming_distance(subject.fingerprint, stored.fingerprint)
+        needs_terms = distance <= policy.related_bits or _may_match(stored, overlap, article.source, policy)
+        if not (is_certain or needs_terms) or stored.texts.id == probe.id:
             continue
-        needs_terms = may_match[i] or distances[i] <= policy.related_bits
         record = stored.record  # whole only now, of few
         evidence = Evidence(
-            overlaps[i],
+            overlap,
             cosine(subject.terms, record.terms) if needs_terms else 0.0,
-            distances[i],
+            distance,
             is_same_outlet(article.source, record.source),
             hours_between(
                 article.published_at_ms, record.published_at_ms, now_ms, arrival_ms_of(record.number)
@@ -80,10 +75,85 @@ def build_candidates(
     return candidates
 
 
+def mark_unlike(
+    snapshot: Snapshot, lookups: Sequence[tuple[Probe, Sequence[int]]], policies: Sequence[Policy]
+) -> None:
+    """Find those of each lookup's candidates that cannot matter unless the batch changes their state.
+
+    They have another text, are too far by bits and share too little wording. Nearly all are rejected here,
+    those of all lookups in one pass: 13 % of the CPU of ingest -> 4 %.
+    """
+    pairs = [
+        (i, stored)
+        for i, (probe, numbers) in enumerate(lookups)
+        for stored in map(snapshot.records.get, numbers)
+        if stored is not None and stored.text_hash != probe.analysis.text_hash
+    ]
+    if not pairs:
+        return
+    subjects, owners = [probe.analysis for probe, _ in lookups], np.array([i for i, _ in pairs])
+    bounds = _containment_bounds([s.sketch for s in subjects], [stored.sketch for _, stored in pairs], owners)
+    own_bits = np.array([subject.fingerprint for subject in subjects], np.uint64)[owners]
+    distances = np.bitwise_count(own_bits ^ np.array([stored.fingerprint for _, stored in pairs], np.uint64))
+    floors, radii = np.array([(p.containment_floor, p.related_bits) for p in policies])[owners].T
+    for i, stored in map(pairs.__getitem__, ((bounds < floors) & (distances > radii)).nonzero()[0].tolist()):
+        probe = lookups[i][0]
+        state = snapshot.newest_value(probe.space, keys.state(stored.number))
+        if not state or state == keys.DEAD or decode_pointer(state).id != probe.id:
+            snapshot.unlike.setdefault(probe.id, set()).add(stored.number)
+
+
+_KEY_BITS, _TABLE_BITS = 32 - IGNORED_LOW_BITS, 12  # of a hash: those compared, those that seem equal
+
+
+def _containment_bounds(
+    subjects: Sequence[Sketch], others: Sequence[Sketch], owners: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Upper bounds of the containment of ``others`` and the subject with the number in ``owners``, (n,).
+
+    Hashes of which ``_TABLE_BITS`` are equal count as common, 3 % of those of another text.
+    """
+    own_hashes, own_ends = _joined_hashes(subjects, np.arange(len(subjects)))
+    hashes, ends = _joined_hashes(others, owners)
+    table = np.zeros(len(subjects) << _TABLE_BITS, np.bool_)
+    own_rows, rows = (
+        (each >> _KEY_BITS << _TABLE_BITS) + (each & (1 << _TABLE_BITS) - 1) for each in (own_hashes, hashes)
+    )
+    table[own_rows] = True
+    # Up to the smaller of two samples' largest hashes both are complete.
+    limits = np.minimum(_complete_up_to(subjects)[owners], _complete_up_to(others)) + (owners << _KEY_BITS)
+    counted = own_hashes.searchsorted(limits, "right") - np.append(0, own_ends)[owners]
+    counted = np.minimum(counted, _count_per_run(hashes <= limits.repeat(np.diff(ends, prepend=0)), ends))
+    bounds: npt.NDArray[np.float64] = _count_per_run(table[rows], ends) / np.maximum(counted, 1)
+    return bounds
+
+
+def _joined_hashes(
+    sketches: Sequence[Sketch], owners: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The sampled hashes without their low bits, each with its owner above; the end of each sketch."""
+    sizes = np.array([len(sketch.sample) for sketch in sketches])
+    hashes = np.concatenate([sketch.sample for sketch in sketches]) >> np.uint32(IGNORED_LOW_BITS)
+    return (owners << _KEY_BITS).repeat(sizes) + hashes, sizes.cumsum()
+
+
+def _complete_up_to(sketches: Sequence[Sketch]) -> npt.NDArray[np.int64]:
+    """The largest hash up to which each sample is complete."""
+    last = [int(s.sample[-1]) if 0 < len(s.sample) < s.size else MAX_UINT32 for s in sketches]
+    return np.array(last) >> IGNORED_LOW_BITS
+
+
+def _count_per_run(flags: npt.NDArray[np.bool_], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.diff(flags.nonzero()[0].searchsorted(ends), prepend=0)
+
+
 def _live_articles(snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> list[_LiveCandidate]:
     live = []
-    states = snapshot.newest_values(probe.space, list(map(keys.state, numbers)))
-    for stored, state in zip(map(snapshot.records.get, numbers), states, strict=True):
+    unlike, tag = snapshot.unlike.get(probe.id, ()), snapshot.stacks[probe.space].writable_tag
+    for number in numbers:
+        if number in unlike and tag + keys.state(number) not in snapshot.writers:
+            continue
+        stored, state = snapshot.records.get(number), snapshot.newest_value(probe.space, keys.state(number))
         if stored is None or state == keys.DEAD:
             continue
         pointer = decode_pointer(state) if state else None
@@ -178,7 +248,7 @@ class RelatedLookup:
         await self._lookup.load_into_snapshot(
             found.snapshot, spaces, lambda n: [keys.state(n), keys.duplicate_ids(n)], decode_summaries
         )
-        states = found.snapshot.newest_values(space, [keys.state(number) for number in numbers])
+        states = [found.snapshot.newest_value(space, keys.state(number)) for number in numbers]
         live: list[tuple[ArticleRecord, tuple[str, int]]] = []
         for record, state in zip(map(found.snapshot.record, numbers), states, strict=True):
             if record is None or record.id == found.probe.id or state == keys.DEAD:

@@ -156,6 +156,7 @@ class Snapshot:
     ``buckets``          by article id, what its lookup read in each segment, the writable one last
     ``records``          records of the candidates, by article number
     ``applied``          the transactions of the batch, in order
+    ``unlike``           by article id, candidates that cannot matter to it (``candidates.py``)
     ``taken_down``       ids of the articles whose text was taken down (``takedowns.py``)
     """
 
@@ -166,6 +167,7 @@ class Snapshot:
     records: dict[int, CandidateRecord] = field(default_factory=dict)
     writers: dict[bytes, frozenset[bytes]] = field(default_factory=dict)
     applied: list[AppliedTransaction] = field(default_factory=list)
+    unlike: dict[str, set[int]] = field(default_factory=dict)
     taken_down: frozenset[str] = frozenset()
 
     def record(self, number: int) -> ArticleRecord | None:
@@ -180,14 +182,6 @@ class Snapshot:
             if value is not None:
                 return None if value == keys.ABSENT else value
         return None
-
-    def newest_values(self, space: str, suffixes: Sequence[bytes]) -> list[bytes | None]:
-        """``newest_value`` of each; without frozen segments this saves a call per candidate (up to 64)."""
-        stack = self.stacks[space]
-        if stack.first != stack.last:
-            return [self.newest_value(space, suffix) for suffix in suffixes]
-        tag, get = stack.writable_tag, self.values.get
-        return [None if (value := get(tag + suffix)) == keys.ABSENT else value for suffix in suffixes]
 
     def values_in_all_segments(self, space: str, suffixes: Sequence[bytes]) -> list[bytes | None]:
         """The values of append-only keys, segment by segment: such a value is the sum over its segments."""

@@ -18,6 +18,7 @@ from aggregator.concurrency import Spawn, TaskHandle, YieldControl, spawn_task, 
 from aggregator.errors import CommitConflict
 from aggregator.index import Index, Snapshot, keys, untrusted
 from aggregator.index.bindings import bindings_under
+from aggregator.index.candidates import mark_unlike
 from aggregator.index.lookup import EMPTY_RESULT
 from aggregator.ingest.commit import CommitPlan, Committer, PendingArticle
 from aggregator.ingest.decide import Decider, LookedUpArticle
@@ -220,6 +221,8 @@ class BatchPipeline:
         deferred = await self._use_own_ids(pending, lookups, snapshot)
         ready = [i for i, item in enumerate(pending) if item not in deferred]
         pending, lookups = [pending[i] for i in ready], [lookups[i] for i in ready]
+        policies = [item.profile.policy for item in pending]
+        mark_unlike(snapshot, [(own.probe, own.candidate_numbers) for own in lookups], policies)
         return Batch(pending, lookups, snapshot, now_ms, time.perf_counter() - started, deferred)
 
     async def _use_own_ids(

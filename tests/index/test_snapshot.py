@@ -82,21 +82,6 @@ def test_the_newest_segment_with_a_value_is_right(
     assert read.newest_value(SPACE, b"k") == expected
 
 
-@given(
-    st.dictionaries(
-        st.builds(bytes.__add__, st.sampled_from([OLD, MIDDLE, NEW]), st.sampled_from([b"j", b"k", b"l"])),
-        st.sampled_from([b"1", b"2", keys.ABSENT, None]),
-    ),
-    st.integers(4, 6),
-)
-def test_many_values_equal_single_ones(values: dict[bytes, bytes | None], first: int) -> None:
-    """With and without frozen segments."""
-    read = snapshot(values, first)
-    suffixes = [b"k", b"j", b"l", b"k"]
-
-    assert read.newest_values(SPACE, suffixes) == [read.newest_value(SPACE, suffix) for suffix in suffixes]
-
-
 def test_a_check_covers_the_writable_segment() -> None:
     """A value in a frozen segment is absent there, and must stay absent."""
     read = snapshot({OLD + b"k": b"1", NEW + b"k": None, NEW + b"j": b"2"})

@@ -206,7 +206,8 @@ class EventUnitOfWork:
             event = replace(Event.of(detected), muted=scope)
         else:
             by_editors = [id_ for id_ in saved.absorbed if id_ not in detected.absorbed]
-            event = rejoin(detected, saved, (await self._repository.get_many(by_editors)).values())
+            named = (await self._repository.get_many(by_editors)).values()
+            event = rejoin(detected, saved, [other for other in named if other.merged_into is not None])
         for id_ in detected.absorbed:
             if saved is None or id_ not in saved.absorbed:
                 absorbed = await self.get(id_)

@@ -240,6 +240,17 @@ async def test_the_survivor_of_an_automatic_merge_takes_over_the_notes(repositor
     assert (survivor.assignee, survivor.work_status) == ("Ada", "on_it")
 
 
+async def test_a_late_version_of_the_detector_does_not_merge_again(repository: EventRepository) -> None:
+    """It was made before editors undid the merge; the next one shows what the event has."""
+    await commit_event(repository, "fired", STORM, EVENT_MS)
+    await commit_event(repository, "fired", event("e2", "Wind", ["a3"]), EVENT_MS)
+    for absorbed in (("e2",), ()):
+        await commit_event(repository, "updated", replace(STORM, absorbed=absorbed), EVENT_MS + 2)
+
+    survivor = await repository.get("e1")
+    assert survivor.absorbed == () and "a3" not in survivor.items
+
+
 FERRY = "ferry passengers rescued"
 
 

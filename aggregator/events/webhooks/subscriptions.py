@@ -254,7 +254,8 @@ def _event_lines(event: Event, now_ms: int, base_url: str, zone: tzinfo) -> list
         at = datetime.fromtimestamp(event.first[0] / 1000, zone)
         facts += f"; first: {outlet_name(event.first[2])}, {at:%H:%M %Z}"
     link = f" {event_url(event, base_url)}" if base_url else ""
-    return [_cut(title_of(event)) + link, facts, f"Why: {event.reason}"]
+    fired = datetime.fromtimestamp(event.detected_at_ms / 1000, zone)
+    return [_cut(title_of(event)) + link, facts, f"When it was detected, {fired:%H:%M %Z}: {event.reason}"]
 
 
 def _line_of(record: ArticleRecord) -> str:

@@ -168,7 +168,7 @@ async def test_a_mail_says_enough_to_decide(newsroom: Newsroom) -> None:
         "three.example: Ferry <3> sinks javascript:alert(1)\n"
         "two.example: Ferry <2> sinks https://two.example/2?a=1&b=2\n"
         "one.example: Ferry <0> sinks https://one.example/0?a=1&b=2\n"
-        "Why: 16 items within 4 hours, where 0.4 are usual.\n\n"
+        "When it was detected, 16:13 CEST: 16 items within 4 hours, where 0.4 are usual.\n\n"
         f"Desk: https://news.example/desks/{desk.id}\n"
     )
     html = text_of(message, "html")

@@ -12,7 +12,7 @@
 **Urgency** is the order of the front page: items and voices of about the last 30 minutes against the usual
 number, in doublings. What is usual is what was expected when the event fired, and half of what the event
 itself had in a half-hour of the three hours before the last one. More items in the last hour never lower it.
-Events that editors have handled come after all others.
+Events without items in the last hour come after those with some, handled ones after all others.
 
 **Orders**: time (last item), novelty (detection), size, surprise (urgency), growth (items per hour more than
 in the hour before). The first three are orders of the index of events, so a list continues after a page key.
@@ -208,7 +208,7 @@ def sort_events(events: Iterable[Event], order: EventOrder, now_ms: int) -> list
 def _key(event: Event, order: EventOrder, now_ms: int) -> tuple[float, ...]:
     match order:
         case "surprise":
-            return not is_handled(event), *urgency(event, now_ms)
+            return not is_handled(event), growth(event, now_ms).last_hour > 0, *urgency(event, now_ms)
         case "growth":
             last_hour, hour_before = growth(event, now_ms)
             return (last_hour - hour_before,)

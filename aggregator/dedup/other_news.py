@@ -148,9 +148,10 @@ def stands_under_many_headlines(subject: Comparable, earlier: Sequence[Comparabl
         return False
     unlike: list[Comparable] = [subject]
     for other in earlier:
-        if not other.title or other.lang != subject.lang or not is_same_text(subject, other):
+        if not other.title or other.lang != subject.lang:
             continue
-        if all(title_similarity(other.title, other.lang, k.title, k.lang) < AGREEING for k in unlike):
+        is_unlike = all(title_similarity(other.title, other.lang, k.title, k.lang) < AGREEING for k in unlike)
+        if is_unlike and is_same_text(subject, other):  # in this order: few are unlike
             unlike.append(other)
     absent = sum(each.own_headline <= AGREEING for each in unlike)
     return len(unlike) >= MIN_HEADLINES and 2 * absent > len(unlike)

@@ -56,7 +56,8 @@ def shared_wording(subject: Sketch, others: Sequence[Sketch], width: int, skip: 
     own, marks = subject.sample[:count][counted] >> IGNORED_LOW_BITS, subject.marks[:count][counted]
     if not len(own):
         return SharedWording()
-    is_common = np.isin(own, np.concatenate([s.sample for s in sketches]) >> IGNORED_LOW_BITS)
+    found = np.sort(np.concatenate([s.sample for s in sketches])) >> IGNORED_LOW_BITS
+    is_common = found[np.minimum(found.searchsorted(own), len(found) - 1)] == own
     return SharedWording(
         _share_of_words(is_common, marks, width),
         _share(is_common, marks & HEADLINE_MARK != 0),

@@ -47,7 +47,12 @@ def exchange_names(overlap: OverlapEstimate, a: WeightedTerms, b: WeightedTerms)
     """
     if not _may_be_fillings(overlap):
         return False
-    first, second = _unique_terms(a, b), _unique_terms(b, a)
+    # Other spellings, which take most of the time, only shorten the lists: seldom needed.
+    return all(_are_exchanged(overlap, a, b, spellings) for spellings in (False, True))
+
+
+def _are_exchanged(overlap: OverlapEstimate, a: WeightedTerms, b: WeightedTerms, spellings: bool) -> bool:
+    first, second = _unique_terms(a, b, spellings), _unique_terms(b, a, spellings)
     if _includes_top_terms(first, a) and _includes_top_terms(second, b):
         return True
     missing = min(sum(weight * weight for _, weight in unique) for unique in (first, second))
@@ -59,8 +64,8 @@ def _may_be_fillings(overlap: OverlapEstimate) -> bool:
     return overlap.size_ratio >= SAME_LENGTH_RATIO and overlap.containment < 1.0 and not is_copy
 
 
-def _unique_terms(terms: WeightedTerms, others: WeightedTerms) -> list[tuple[str, float]]:
-    """The terms that only ``terms`` has in any spelling, but figures and what ``others`` may have dropped."""
+def _unique_terms(terms: WeightedTerms, others: WeightedTerms, spellings: bool) -> list[tuple[str, float]]:
+    """Those only ``terms`` has, ``spellings``: in any, but figures and what ``others`` may have dropped."""
     known = {term for term, _ in others}
     min_weight = others[-1][1] * OMITTED_TERM_FACTOR if len(others) >= MAX_TERMS else 0.0
     return [
@@ -69,7 +74,7 @@ def _unique_terms(terms: WeightedTerms, others: WeightedTerms) -> list[tuple[str
         if weight > min_weight
         and term not in known
         and not term.isdecimal()
-        and not any(same_name(term, other) for other in known)
+        and not (spellings and any(same_name(term, other) for other in known))
     ]
 
 

@@ -17,12 +17,12 @@ ROOT = Path(__file__).resolve().parents[2]
 MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_100, 244
 MAX_LINES = {  # of each package of the server; modules at its top share one
     "analysis": 4_590,
-    "auth": 525,
+    "auth": 520,
     "background": 250,
     "backup": 500,
     "cli": 2_100,
     "contract": 1_540,
-    "dedup": 1_230,
+    "dedup": 1_235,
     "events": 7_250,
     "http": 6_861,
     "index": 5_352,

@@ -189,3 +189,14 @@ def test_own_data_is_judged_by_the_protocol_of_its_columns(
     printed = capsys.readouterr()
     assert f"`aggregator evaluate {protocol}`" in printed.err
     assert counted in printed.out
+
+
+def test_own_data_with_another_header_case_is_refused_with_the_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not judged as if it had no labels."""
+    file = tmp_path / "own.csv"
+    file.write_text("Id;text;Cluster\n1;Ferry late;a\n", encoding="utf-8")
+
+    assert run("evaluate", "own", str(file)) == 2
+    assert "Rename these columns: Cluster to cluster, Id to id;" in capsys.readouterr().err

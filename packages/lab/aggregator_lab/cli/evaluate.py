@@ -26,6 +26,7 @@ from aggregator.settings import Settings
 from aggregator.time_units import HOUR_MS
 from aggregator_archive.cli.dedupe import selected_policy
 from aggregator_archive.rows import read_rows
+from aggregator_client.decision import ARTICLE_FIELDS
 from aggregator_lab.evaluation import calibration
 from aggregator_lab.evaluation.calibration import Curve
 from aggregator_lab.evaluation.rankings import RANKINGS
@@ -43,6 +44,8 @@ PROTOCOLS_BY_COLUMNS = {
     (): "duplicates",
 }
 
+KNOWN_COLUMNS = {*ARTICLE_FIELDS, "cluster", "text1", "text2", "same", "overall"}
+
 
 def own(args: argparse.Namespace, settings: Settings) -> int:
     """Run the protocol that fits the columns of the files, and say which."""
@@ -50,6 +53,9 @@ def own(args: argparse.Namespace, settings: Settings) -> int:
     columns = set[str]()
     for row in itertools.islice(read_rows(args.files), COLUMN_ROWS):
         columns.update(row)
+    wrong = {c: c.strip().lower() for c in columns if c not in KNOWN_COLUMNS}
+    if renamed := [f"{c} to {name}" for c, name in sorted(wrong.items()) if name in KNOWN_COLUMNS - columns]:
+        raise InvalidInput(f"Rename these columns: {', '.join(renamed)}; names are in lower case.")
     wanted, name = next(item for item in PROTOCOLS_BY_COLUMNS.items() if columns.issuperset(item[0]))
     found = f"columns {', '.join(wanted)}" if wanted else "no labels (cluster, or text1, text2 and same)"
     print(f"{found} in {', '.join(sorted(columns))}: `aggregator evaluate {name}`", file=sys.stderr)

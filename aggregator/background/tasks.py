@@ -54,11 +54,6 @@ class DetectorTask(PeriodicTask):
         self._stopping = False
         self.ticks = self.last_run_ms = 0
 
-    @property
-    def articles_read(self) -> int:
-        """Number of articles that the detector of this process has read."""
-        return self._runner.items_read
-
     async def lead(self) -> None:
         """Read the stream to its end, renewing the lease for each part of a long backlog, until ``stop``."""
         await self._poll()

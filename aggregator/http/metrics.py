@@ -145,7 +145,7 @@ BACKGROUND_METRICS: tuple[MetricSpec[Background], ...] = (
     MetricSpec("aggregator_detector_runs", "counter", "Event detector runs completed as leader.",
         lambda _, b: b.scheduler.detector.ticks),
     MetricSpec("aggregator_detector_articles", "counter", "Articles read by the event detector.",
-        lambda _, b: b.scheduler.detector.articles_read),
+        lambda _, b: b.detector.items_read),
     MetricSpec("aggregator_detector_errors", "counter", "Event detector runs that failed.",
         lambda _, b: b.scheduler.detector.errors),
     MetricSpec("aggregator_detector_last_run_timestamp_seconds", "gauge",

@@ -14,14 +14,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_100, 244
+MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_070, 244
 MAX_LINES = {  # of each package of the server; modules at its top share one
     "analysis": 4_590,
-    "auth": 520,
-    "background": 250,
+    "auth": 505,
+    "background": 242,
     "backup": 500,
     "cli": 2_100,
-    "contract": 1_540,
+    "contract": 1_521,
     "dedup": 1_235,
     "events": 7_250,
     "http": 6_861,
@@ -33,7 +33,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "store": 3_795,
     "top": 2_395,
 }
-MAX_REPOSITORY_LINES = 60_700  # server and packages, without tests
+MAX_REPOSITORY_LINES = 60_590  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_040  # what is in tests/ and is no test; test cases have no budget
 TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
 MAX_BENCHMARK_WORDS = 4_000  # of docs/benchmarks, without rules of tables

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pandas
 import pytest
 
 from aggregator.cli import main
@@ -281,6 +282,7 @@ def test_parquet_in_and_out(tmp_path: Path) -> None:
         f"g{g}-original" for g in range(5)
     ]
     assert parquet.read_table(tmp_path / "out" / "clusters.parquet").num_rows == 20
+    assert len(pandas.read_parquet(tmp_path / "out" / "clusters.parquet")) == 20
 
 
 def test_other_column_names(tmp_path: Path) -> None:

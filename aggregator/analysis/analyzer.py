@@ -29,7 +29,7 @@ from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, simplifier, 
 from aggregator.analysis.text.normalization import core_headline, nfkc
 from aggregator.analysis.text.problems import text_problems
 from aggregator.analysis.text.spelling import normalize_spelling
-from aggregator.analysis.vocabulary import Vocabulary
+from aggregator.analysis.vocabulary import NO_TERMS, Vocabulary
 from aggregator.domain import MAX_TEXT_WORDS, NO_PROBLEM, TERM_WEIGHT_STEPS, Analysis, Article, Problem
 from aggregator.errors import AggregatorError, InputTooLarge, NoText
 
@@ -45,7 +45,7 @@ MAX_FIGURES = 48
 VOCABULARY_CAPACITY = 1 << 17
 # Part of the space name: change it when this module computes other stored values for the same article.
 ANALYSIS_RECIPE = "analyse-9"
-_LANGUAGE_SAMPLE_CHARS = 600
+_SAMPLE_CHARS = 600
 # Of a text in its ``text_key``: it finds texts that may be equal.
 _KEY_SAMPLE_CHARS = 100
 _NO_LETTERS = re.compile("[\\W_\u02b9-\u02bd]+")  # also the apostrophes that are letters
@@ -106,8 +106,7 @@ class Analyzer:
         if NORMALIZED_CHARS_PER_CHAR * len(text) > MAX_TEXT_CHARS:
             _check_length(text)
         headline = core_headline(title)
-        opening = f"{headline}\n{text[:_LANGUAGE_SAMPLE_CHARS]}"
-        lang = article.known_lang or detect_language(opening, article.lang)
+        lang = article.known_lang or detect_language(f"{headline}\n{text[:_SAMPLE_CHARS]}", article.lang)
         group, model = self._group_and_model(lang)
         in_title, in_text = tokenizer.split_text(headline, lang), tokenizer.split_text(text, lang)
         words, units = select_compared(in_title, in_text)
@@ -120,8 +119,9 @@ class Analyzer:
         text_terms = vocabulary.term_ids(in_text, unit_ids[len(in_title.units) :])
         ids = np.concatenate([title_terms, text_terms])
         ids = ids if len(ids) else vocabulary.terms.ids_of(in_title.words + in_text.words)
-        without = tokenizer.tokenize(addresses(f"{headline}\n{text}"), lang)
-        distinct, counts, weights = vocabulary.count_terms(ids, vocabulary.terms.ids_of(without))
+        found = addresses(f"{headline}\n{text}")
+        without = vocabulary.terms.ids_of(tokenizer.tokenize(found, lang)) if found else NO_TERMS
+        distinct, counts, weights = vocabulary.count_terms(ids, without)
         fingerprint = fingerprint_from_sums(vocabulary.project(distinct, counts, weights))
         heaviest = vocabulary.top_terms(distinct, weights, MAX_TERMS + MINOR_TERMS)
         terms, minor_terms = _top_terms(heaviest, vocabulary.terms_of_ids(ids[:LEAD_TERMS]))
@@ -145,7 +145,7 @@ class Analyzer:
             )
             in_headline[: len(units) - len(in_text.units)] = False
         with_title = len(units) > len(in_text.units)
-        marks = [*filter(is_marked, of_title), *letter_marks(headline)] * with_title
+        marks = [*filter(is_marked, of_title), *letter_marks(headline)] if with_title else []
         marks += [*filter(is_marked, of_text), *letter_marks(text)]
         own_headline = (
             float(vocabulary.are_among(title_terms, text_terms).mean()) if len(title_terms) else 1.0

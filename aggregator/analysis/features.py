@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis import model_file
+from aggregator.analysis import model_file, simhash
 from aggregator.analysis.simhash import FINGERPRINT_BITS, HASH_SEED, FloatArray, hashed_sums, l2_normalize
 from aggregator.analysis.term_frequencies import EQUAL_IDF, TermIdf
 from aggregator.analysis.text.language import FALLBACK_GROUP, UNDETERMINED
@@ -167,9 +167,14 @@ class HashedModel:
         counts = Counter(terms).items()
         return hashed_sums({term: _log_tf(count) * self.row_and_idf(term)[1] for term, count in counts})
 
+    def project_rows(self, rows: npt.NDArray[np.uint64], tf_idf: FloatArray) -> FloatArray:
+        """``project`` of terms given by their ``rows`` and weights, (n,)."""
+        return simhash.sums_of_hashes(rows, tf_idf)
+
     def row_and_idf(self, term: str) -> tuple[int, float]:
-        """-1 (no term has a row) and the idf, as in ``FeatureModel``."""
-        return -1, EQUAL_IDF if self.term_idf is None else self.term_idf.idf(self.lang, term)
+        """The ``feature_hash`` of a term, which is its row, and its idf."""
+        idf = EQUAL_IDF if self.term_idf is None else self.term_idf.idf(self.lang, term)
+        return simhash.feature_hash(term), idf
 
 
 def _log_tf(count: int) -> float:

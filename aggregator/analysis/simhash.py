@@ -40,16 +40,24 @@ def hashed_sums(weights: Mapping[str, float]) -> FloatArray:
     Terms that occur once weigh exactly 1, or a multiple of 1/16, so that ties, common in short texts, are
     exactly 0 in any order of the terms.
     """
-    x = np.fromiter(weights.values(), np.float64, len(weights))
-    # Reducing the first axis adds row after row, in the order of the mapping, on every machine.
-    sums: FloatArray = np.add.reduce(hash_signs(weights) * x[:, None], axis=0)
+    hashes = np.array([feature_hash(name) for name in weights], np.uint64)
+    return sums_of_hashes(hashes, np.fromiter(weights.values(), np.float64, len(weights)))
+
+
+def sums_of_hashes(hashes: npt.NDArray[np.uint64], weights: FloatArray) -> FloatArray:
+    """``hashed_sums`` of features given by their ``feature_hash``, (n,), and ``weights``, (n,)."""
+    # Reducing the first axis adds row after row, in the order of the features, on every machine.
+    sums: FloatArray = np.add.reduce(_signs(hashes) * weights[:, None], axis=0)
     return sums
 
 
 def hash_signs(names: Iterable[str]) -> FloatArray:
     """Return (n, 64) of +1.0 and -1.0: column k of row i is the sign of bit k of the hash of name i."""
-    hashes = np.array([feature_hash(name) for name in names], dtype="<u8")
-    bits = np.unpackbits(hashes.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+    return _signs(np.array([feature_hash(name) for name in names], np.uint64))
+
+
+def _signs(hashes: npt.NDArray[np.uint64]) -> FloatArray:
+    bits = np.unpackbits(hashes.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
     return 2 * bits.astype(np.float64) - 1
 
 

@@ -98,7 +98,8 @@ class Vocabulary:
     def __init__(self, lang: str, model: FeatureModel | HashedModel) -> None:
         self._lang = lang
         self._model = model
-        self.terms = InternTable(model.row_and_idf, np.int64, np.float64)
+        row_type = np.uint64 if isinstance(model, HashedModel) else np.int64
+        self.terms = InternTable(model.row_and_idf, row_type, np.float64)
         # Shingle hash of the compared spelling, term id, whether the word may join its neighbors.
         # No bound method: a cycle would keep a dropped vocabulary until a collection, which is rare here.
         self.words = InternTable(partial(_word_attributes, lang, self.terms), np.uint64, np.int64, np.bool_)
@@ -144,13 +145,10 @@ class Vocabulary:
 
     def project(self, terms: InternIds, counts: Counts, weights: FloatArray) -> FloatArray:
         """The model's (64,) sums of distinct terms with these counts and tf-idf ``weights``, (n,), n > 0."""
-        if isinstance(self._model, FeatureModel):
-            rows = self.terms.columns[0][terms]
-            known = rows >= 0
-            if known.all():
-                return self._model.project_rows(rows, weights)
-            if known.any():
-                return self._model.project_rows(rows[known], weights[known])
+        rows = self.terms.columns[0][terms]
+        known = rows >= 0
+        if known.any():
+            return self._model.project_rows(rows[known], weights[known])
         return self._model.project(dict(zip(self.terms_of_ids(terms), counts.tolist(), strict=True)))
 
     def top_terms(self, terms: InternIds, weights: FloatArray, at_least: int) -> list[tuple[str, float]]:

@@ -4,10 +4,12 @@ import asyncio
 import random
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.features import HashedModel, IndexTerms
+from aggregator.analysis.features import HashedModel
 from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.analysis.simhash import FloatArray
 from aggregator.app import AnalysisPools, build_dual_writer
@@ -38,8 +40,8 @@ class NextModel(HashedModel):
     def id(self) -> str:
         return "next"
 
-    def project(self, terms: IndexTerms) -> FloatArray:
-        return -super().project(terms)[::-1]
+    def project_rows(self, rows: npt.NDArray[np.uint64], tf_idf: FloatArray) -> FloatArray:
+        return -super().project_rows(rows, tf_idf)[::-1]
 
 
 class Process:

@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_070, 244
 MAX_LINES = {  # of each package of the server; modules at its top share one
-    "analysis": 4_590,
+    "analysis": 4_601,
     "auth": 505,
     "background": 242,
-    "backup": 500,
+    "backup": 497,
     "cli": 2_100,
     "contract": 1_521,
     "dedup": 1_235,

@@ -74,7 +74,7 @@ def figures(text: str, lang: str = "") -> list[str]:
 def located_figures(text: str, lang: str = "") -> list[tuple[str, int, int]]:
     """``figures`` with the start and end of the run of digits in which each is written."""
     found: list[tuple[str, int, int]] = []
-    end = 0
+    end, cues = 0, _cues(lang)
     for digits in (_ASCII_DIGITS if text.isascii() else _DIGITS).finditer(text):
         start, stop = digits.span()
         if start < end:
@@ -82,17 +82,15 @@ def located_figures(text: str, lang: str = "") -> list[tuple[str, int, int]]:
         has_more = not text[stop : stop + 1].isascii() or text[stop + 1 : stop + 2].isdigit()
         run = (has_more and _RUN.match(text, start)) or digits
         end, (*others, number) = run.end(), _numbers(run[0], lang)
+        found += [(figure, start, end) for figure in others]
         window = text[max(0, start - _WINDOW_BEFORE) : start]
-        before, currency = _marks_before(window, lang) if _may_be_mark(window, lang) else ("", "")
-        window = text[end : end + _WINDOW_AFTER]
-        sign, exponent, unit = "", 0, ""
-        if currency or _may_be_unit(window, lang):
-            sign, exponent, unit = _marks_after(window, lang, currency)
-        if exponent:
-            number = shift(number, exponent)
-        is_percent = "%" in (unit, currency)
-        number = f"{before or sign}{'' if is_percent else currency or unit}{number}{'%' * is_percent}"
-        found += [(figure, start, end) for figure in (*others, number)]
+        before, currency = _marks_before(window, lang) if _may_be_mark(window, cues) else ("", "")
+        if currency or _may_be_unit(text, end, cues[1]):
+            sign, exponent, unit = _marks_after(text[end : end + _WINDOW_AFTER], lang, currency)
+            number, before = shift(number, exponent) if exponent else number, before or sign
+            currency = "%" if unit == "%" else currency or unit
+        number = f"{before}{number}%" if currency == "%" else f"{before}{currency}{number}"
+        found.append((number, start, end))
     return found
 
 
@@ -147,25 +145,25 @@ def _cues(lang: str) -> tuple[frozenset[str], frozenset[str], tuple[str, ...]]:
     )
 
 
-def _may_be_mark(window: str, lang: str) -> bool:
+def _may_be_mark(window: str, cues: tuple[frozenset[str], frozenset[str], tuple[str, ...]]) -> bool:
     """Whether the end of ``window`` may be more than a word: nearly never, in 1/10 of the time."""
     last = window[-1:]
     if last == " ":
-        return not window[-2:-1].isalnum() or _plain(window[:-1].rpartition(" ")[2]) in _cues(lang)[0]
+        return not window[-2:-1].isalnum() or _plain(window[:-1].rpartition(" ")[2]) in cues[0]
     if last >= _FIRST_UNSPACED and last.isalpha():
-        return window.endswith(_cues(lang)[2])
+        return window.endswith(cues[2])
     return last != "" and last in _MARKS
 
 
-def _may_be_unit(window: str, lang: str) -> bool:
-    """Whether ``window`` may begin with a unit, as ``_may_be_mark``."""
-    found = _FIRST_WORD.match(window)
+def _may_be_unit(text: str, start: int, known: frozenset[str]) -> bool:
+    """Whether a unit may be at ``start``, as ``_may_be_mark``."""
+    found = _FIRST_WORD.match(text, start)
     if not found:
-        return window[:1] in _MARKS
-    word, known = found[1], _cues(lang)[1]
+        return text[start : start + 1] in _MARKS
+    word = found[1]
     if word[0] >= _FIRST_UNSPACED:
         return not known.isdisjoint((word[:1], word[:2], word[:3], word[:4]))
-    return _plain(word) in known or not window[found.end() : found.end() + 1].isascii()
+    return _plain(word) in known or not text[found.end() : found.end() + 1].isascii()
 
 
 @lru_cache(maxsize=4096)

@@ -17,16 +17,15 @@ import numpy.typing as npt
 
 from aggregator.analysis import model_file
 from aggregator.analysis.text.lexicon import table
-from aggregator.analysis.text.normalization import HAN, KANA, ascii_if_equivalent, blanking_table, nfkc
+from aggregator.analysis.text.normalization import HAN, KANA, ascii_if_equivalent, nfkc
 
 UNDETERMINED = "und"
 SAMPLE_CHARS = 500
 SCRIPT_SAMPLE_CHARS = 200
 
 _ENGLISH_WORDS = table("frequent_word", "en")
-_ENGLISH_WORD = re.compile(rf"\b(?:{'|'.join(_ENGLISH_WORDS)})\b")
+_WORD = re.compile(r"\w+")
 _ENGLISH_MARKER_WORDS = frozenset(_ENGLISH_WORDS | table("marker", "en"))
-_NON_WORD_BLANKING_TABLE = blanking_table(r"\w")
 
 ENGLISH_SCORE_BONUS = 8.0  # in log likelihood; measured on headlines, see above
 # In log likelihood per character: on English text no other language leads English, on other texts their
@@ -109,7 +108,7 @@ def _contradicts_tag(declared: str, script: str | None, sample: str) -> bool:
     is_cyrillic = cyrillic != "" and 2 * len(cyrillic) > len("".join(_LETTERS.findall(sample)))
     if declared not in _CYRILLIC_OR_LATIN and is_cyrillic != (declared in _CYRILLIC_LANGUAGES):
         return True
-    english_words = len(set(_ENGLISH_WORD.findall(sample.lower())))
+    english_words = len(_ENGLISH_WORDS.keys() & _WORD.findall(sample.lower()))
     if english_words >= 3 if declared == "en" else english_words < 3:
         return False  # the words agree with the tag; only the few other texts need the statistics
     scores = _identifier().scores(nfkc(sample))
@@ -157,11 +156,8 @@ def _is_plainly_english(sample: str) -> bool:
     Few other languages are pure ASCII, where more words count.
     """
     in_ascii = ascii_if_equivalent(sample)
-    if in_ascii.isascii():
-        words = in_ascii.lower().encode("ascii").translate(_NON_WORD_BLANKING_TABLE).decode("ascii").split()
-        found = [word for word in words if word in _ENGLISH_MARKER_WORDS]
-    else:
-        found = _ENGLISH_WORD.findall(sample.lower())
+    listed = _ENGLISH_MARKER_WORDS if in_ascii.isascii() else _ENGLISH_WORDS
+    found = [word for word in _WORD.findall(in_ascii.lower()) if word in listed]
     return len(found) * 10 > sample.count(" ") and len(set(found)) >= 4
 
 

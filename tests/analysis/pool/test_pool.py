@@ -11,10 +11,12 @@ from contextlib import suppress
 from itertools import count
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.features import HashedModel, IndexTerms
+from aggregator.analysis.features import HashedModel
 from aggregator.analysis.pool import pool as analysis_pool
 from aggregator.analysis.pool import worker as worker_module
 from aggregator.analysis.pool.pool import (
@@ -25,6 +27,7 @@ from aggregator.analysis.pool.pool import (
     AnalysisPool,
 )
 from aggregator.analysis.pool.worker import ForkServer
+from aggregator.analysis.simhash import FloatArray, feature_hash
 from aggregator.concurrency import current_caller
 from aggregator.contract.problems import to_problem
 from aggregator.domain import Analysis, Article
@@ -42,16 +45,16 @@ ANALYZER = Analyzer({"xx": HashedModel()})
 class HostileModel(HashedModel):
     """A model for which three words loop forever, allocate 3 GiB, or end the process."""
 
-    def project(self, terms: IndexTerms) -> Any:
+    def project_rows(self, rows: npt.NDArray[np.uint64], tf_idf: FloatArray) -> Any:
         """As ``HashedModel``, except for three words."""
-        words = " ".join(terms)
+        words = [word for word in ("qspinq", "qgreedq", "qdeadq") if feature_hash(word) in rows]
         while "qspinq" in words:
             pass
         if "qgreedq" in words:
             return bytearray(3 << 30)
         if "qdeadq" in words:
             os._exit(1)
-        return super().project(terms)
+        return super().project_rows(rows, tf_idf)
 
 
 OpenPool = Callable[..., AnalysisPool]

@@ -15,10 +15,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.features import HashedModel, IndexTerms
+from aggregator.analysis.features import HashedModel
 from aggregator.analysis.pool import worker as worker_module
 from aggregator.analysis.pool.fork_server_main import length_prefixed, serve_spawned
 from aggregator.analysis.pool.worker import (
@@ -28,6 +30,7 @@ from aggregator.analysis.pool.worker import (
     WorkerCrashed,
     WorkerDied,
 )
+from aggregator.analysis.simhash import FloatArray, feature_hash
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
 from tests.support.factories import story
@@ -42,14 +45,15 @@ BURNED_S = 0.1
 class HostileModel(HashedModel):
     """A model for which three words use processor time (``BURNED_S``, forever) or end the process."""
 
-    def project(self, terms: IndexTerms) -> Any:
+    def project_rows(self, rows: npt.NDArray[np.uint64], tf_idf: FloatArray) -> Any:
         """As ``HashedModel``, except for three words."""
+        terms = [word for word in ("qspinq", "qburnq", "qdeadq") if feature_hash(word) in rows]
         end_s = time.process_time() + BURNED_S
         while "qspinq" in terms or ("qburnq" in terms and time.process_time() < end_s):
             pass
         if "qdeadq" in terms:
             os._exit(7)
-        return super().project(terms)
+        return super().project_rows(rows, tf_idf)
 
 
 @pytest.fixture

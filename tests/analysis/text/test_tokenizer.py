@@ -213,7 +213,7 @@ def test_results_grow_linearly(unit: str) -> None:
 def test_patterns_do_not_backtrack() -> None:
     """A quantified group that starts with the characters it ends with could backtrack quadratically."""
     word, mark = "x", "\u0301"
-    pattern = tokenizer._PIECE_PATTERNS[tokenizer._ANY_PIECE]
+    pattern = tokenizer._ANY_PIECE
     for text in (word * 50_000 + mark, (word + mark) * 50_000, mark * 50_000 + word, ("中" + mark) * 50_000):
         assert sum(map(len, pattern.findall(text))) >= len(text) - len(re.match(f"{mark}*", text)[0])  # type: ignore[index]
 

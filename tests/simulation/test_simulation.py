@@ -126,9 +126,9 @@ def test_linearizability_of_answers_to_sources() -> None:
 
 def test_linearizability_of_take_downs() -> None:
     """The text that a take-down removes is refused under all ids from then on, and no other text."""
-    post, down = Call("a", b"x", 1, 2, True), Call("a", None, 3, 4, True, take_down=True)
-    again = Call("b", b"x", 5, 6, False, is_taken_down=True)
-    update = Call("a", b"y", 2, 4, True)
+    post, down = Call("a", b"x", 1, 2, True), Call("a", None, 5, 8, True, take_down=True)
+    again = Call("b", b"x", 9, 10, False, is_taken_down=True)
+    update = Call("a", b"y", 3, 6, True)
 
     assert take_downs_hold([post, down, again], {})
     assert not take_downs_hold([post, down, replace(again, effect=True, is_taken_down=False)], {"b": b"x"})
@@ -138,4 +138,4 @@ def test_linearizability_of_take_downs() -> None:
     assert take_downs_hold([post, update, down], {"a": b"y"})
     assert take_downs_hold([post, update, down, replace(again, text=b"y")], {})
     removed_unrefused = replace(again, text=b"y", effect=True, is_taken_down=False)
-    assert not take_downs_hold([post, replace(update, end=3), down, removed_unrefused], {"b": b"y"})
+    assert not take_downs_hold([post, replace(update, end=4), down, removed_unrefused], {"b": b"y"})

@@ -224,7 +224,7 @@ async def test_a_digest_reports_the_day_of_a_desk_once(newsroom: Newsroom) -> No
     assert await sent(six_ms) == await sent(six_ms + DAY_MS - 10) == [title]
     text = text_of(mail_of(newsroom.mail.envelopes[0]))
     assert text.index("PUBLISHED: 1") < text.index("NEW: 32") < text.index("UNHANDLED: 1")
-    assert text.count("Why:") == 12 and "and 22 more" in text
+    assert text.count("When it was detected,") == 12 and "and 22 more" in text
     assert "https://news.example/events/e3" in text and "/events/other" not in text
     assert {call.get("type") or call["text"].splitlines()[0] for call in newsroom.calls} == {
         "desk.digest", title,

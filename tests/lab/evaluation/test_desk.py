@@ -26,12 +26,12 @@ ASPEKTE = ("Polizei", "Bürgermeister", "Klinik", "Zeugen", "Feuerwehr", "Fähre
 
 
 def titles(words: str, at: datetime, count: int = 20, lang: str = "en") -> list[dict[str, Any]]:
-    """One row per minute whose titles begin with ``words``, each of another outlet."""
-    aspects = ASPEKTE if lang == "de" else ASPECTS
+    """One row per minute whose titles begin with ``words``, each of another outlet; languages share none."""
+    aspects, repeats = (ASPEKTE, 2) if lang == "de" else (ASPECTS, 3)
     return [
         {
             "id": f"{words[:3]}{at:%H}-{number}",
-            "title": f"{words} {aspects[number % 9]} {chr(97 + number) * 3}",
+            "title": f"{words} {aspects[number % 9]} {chr(97 + number) * repeats}",
             "published_at": (at + timedelta(minutes=number)).isoformat(),
             "lang": lang,
             "source": f"outlet{number}.example",

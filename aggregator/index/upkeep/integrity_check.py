@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.shingles import MAX_SKETCH_KEYS
 from aggregator.domain import article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.index import Index, keys
@@ -81,8 +80,8 @@ class _IntegrityCheck:
         # Rows of the records, ascending by number.
         self._numbers: Numbers = np.empty(0, np.uint64)
         self._fingerprints: Numbers = np.empty(0, np.uint64)
-        self._sketch_keys: Numbers = np.empty((0, MAX_SKETCH_KEYS + 1), np.uint64)
-        self._term_keys: Numbers = np.empty((0, keys.INDEXED_TERMS), np.uint64)
+        self._sketch_keys: Numbers = np.empty((0, 0), np.uint64)
+        self._term_keys: Numbers = np.empty((0, 0), np.uint64)
         self._unknown: list[Numbers] = []
         # Whether each record has its posting in each block: (blocks, records).
         self._seen = np.zeros((0, 0), bool)
@@ -136,8 +135,8 @@ class _IntegrityCheck:
         numbers = sorted(rows)
         self._numbers = np.array(numbers, np.uint64)
         self._fingerprints = np.array([rows[n][0] for n in numbers], np.uint64)
-        self._sketch_keys = _padded([rows[n][1] for n in numbers], MAX_SKETCH_KEYS + 1)
-        self._term_keys = _padded([rows[n][2] for n in numbers], keys.INDEXED_TERMS)
+        self._sketch_keys = _padded([rows[n][1] for n in numbers])
+        self._term_keys = _padded([rows[n][2] for n in numbers])
 
     async def _count_other_widths(self, began: SegmentStack) -> None:
         """A rehash may have gone on meanwhile."""
@@ -221,8 +220,8 @@ class _IntegrityCheck:
         self._report.unknown_postings = int(in_scope.sum())
 
 
-def _padded(rows: Sequence[Sequence[int]], width: int) -> Numbers:
-    padded = np.full((len(rows), width), _NO_KEY)
+def _padded(rows: Sequence[Sequence[int]]) -> Numbers:
+    padded = np.full((len(rows), max(map(len, rows), default=0)), _NO_KEY)
     for i, row in enumerate(rows):
         padded[i, : len(row)] = row
     return padded

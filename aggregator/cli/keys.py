@@ -15,9 +15,8 @@ from aggregator.time_units import format_minute, wall_clock_ms
 
 HEADER = ("id", "role", "created", "last used", "expires", "name", "sources")
 FIRST_KEY_NOTICE = (
-    "This is the first key: from now on every caller needs a key, running services included. Sign in "
-    "to the pages with it, and create one for each crawler, reader and editor with `aggregator keys add NAME "
-    "--role ROLE`; commands such as `aggregator ingest` read AGGREGATOR_KEY."
+    "This is the first key of {store}: from now on every caller needs a key, running services included. Sign "
+    "in with it, and create others with `aggregator keys add NAME --role ROLE`; commands read AGGREGATOR_KEY."
 )
 
 
@@ -39,20 +38,21 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
             await api_keys.revoke(args.id, keep_admin=True)
             print(f"{args.id} is revoked; running services reject it within 2 s.")
         else:
-            print(await _create_key(args, api_keys, announced=bool(settings.bootstrap_key)))
+            place = "store_url" if settings.store_url.startswith("redis") else settings.data_dir
+            print(await _create_key(args, api_keys, "" if settings.bootstrap_key else place))
     return EXIT_OK
 
 
-async def _create_key(args: argparse.Namespace, api_keys: ApiKeys, *, announced: bool) -> str:
+async def _create_key(args: argparse.Namespace, api_keys: ApiKeys, unannounced_store: str) -> str:
     if args.change == "rotate":
         return (await api_keys.rotate(args.id, args.overlap))[1]
     expires_ms = None if args.expires is None else wall_clock_ms() + args.expires
-    is_first = not announced and not await api_keys.list_keys()
+    is_first = unannounced_store and not await api_keys.list_keys()
     _, text = await api_keys.add(
         args.name, args.role, expires_ms=expires_ms, sources=tuple(args.source), keep_admin=True
     )
     if is_first:
-        print(FIRST_KEY_NOTICE, file=sys.stderr)
+        print(FIRST_KEY_NOTICE.format(store=unannounced_store), file=sys.stderr)
     return text
 
 
@@ -62,8 +62,7 @@ async def _list_keys(api_keys: ApiKeys) -> None:
         print("No keys; create one with `aggregator keys add NAME --role admin`.", file=sys.stderr)
         return
     used = await api_keys.last_use.read([key.id for key in keys])
-    now_ms = wall_clock_ms()
-    rows = [_row(key, used_ms, now_ms) for key, used_ms in zip(keys, used, strict=True)]
+    rows = [_row(key, used_ms, wall_clock_ms()) for key, used_ms in zip(keys, used, strict=True)]
     widths = [max(map(len, column)) for column in zip(HEADER, *rows, strict=True)]
     for row in (HEADER, *rows):
         print("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -34,9 +34,7 @@ MAX_EVENT_PAGE = 200
 MAX_SEARCH_CHARS = 200
 MAX_SEARCH_PAGE = 100
 ONLY_LANGUAGE = 'Only articles in this language, e.g. "de"; "und": no language was detected.'
-BACKFILL = (
-    "An archive: articles get verdicts and fire no events; dated ones teach what is usual at their time."
-)
+BACKFILL = "An archive: verdicts without events; dated articles teach what is usual at their time."
 TAKE_DOWN = "Editors: true keeps the text from being stored again under any id (410), false lifts that."
 ORDER = (
     "Order: time (last item), novelty (detection), size (items), each with cursors; surprise (items and "
@@ -44,7 +42,10 @@ ORDER = (
     "than before): open events, one page."
 )
 BODY_SOURCE = "A list: as in the query. A text: the outlet of the article; with ids, as a list of one."
-HALF_LIFE = "Age at which an answer counts half, e.g. 12h; 0: none. Default: 7d of age before the question."
+HALF_LIFE = (
+    "Age before now at which an answer counts half, similar scores as equal, e.g. 12h; 0: by score. Default: "
+    "7d before the article asked about, and none over 30 days older if a newer one is likelier."
+)
 DIVERSITY = "How much an answer that resembles better ones moves back, 0 to 1; by default 0, for ids 0.3."
 
 ProfileName = Annotated[str, Meta(max_length=MAX_PROFILE_CHARS)]

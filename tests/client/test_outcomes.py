@@ -123,7 +123,7 @@ def test_articles_sent_without_their_date_are_reported_at_the_end(caplog: pytest
         (
             logging.WARNING,
             "12 items had a date that could not be read; they were sent without one "
-            "(a local time needs a declared time zone)",
+            "(use RFC 3339 such as 2026-11-20T08:00:00Z; a local time needs a declared time zone)",
         )
     ]
     assert outcomes.counts["undated"] == 12

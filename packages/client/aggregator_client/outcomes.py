@@ -21,7 +21,7 @@ def undated_summary(count: int, noun: str) -> str:
     """One sentence; ``noun``: what was counted, in the plural."""
     return (
         f"{count} {noun} had a date that could not be read; they were sent without one "
-        "(a local time needs a declared time zone)"
+        "(use RFC 3339 such as 2026-11-20T08:00:00Z; a local time needs a declared time zone)"
     )
 
 

@@ -92,29 +92,47 @@ NAMED = re.compile(r"\bnewsdedup(?:-(?:client|archive|lab))?\[[\w,]+\]")
 
 
 def test_what_documents_and_messages_install_is_this_project(wheels: list[Path]) -> None:
-    """Names and extras are those in the metadata of the wheels, paths are projects of the repository."""
+    """Names and extras are those in the metadata of the wheels, paths are projects of the repository.
+
+    A command that installs some by their paths names those that they need, too: no index has them.
+    """
     extras: dict[str, set[str]] = {}
+    needed: dict[str, set[str]] = {}
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as archive:
             (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
             metadata = email.message_from_bytes(archive.read(name))
         extras[metadata["Name"]] = set(metadata.get_all("Provides-Extra", []))
+        required = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
+        needed[metadata["Name"]] = {re.match(r"[\w-]+", line)[0] for line in required}  # type: ignore[index]
     by_path = {
         str(project.relative_to(ROOT)): tomllib.loads((project / "pyproject.toml").read_text("utf-8"))
         for project in PROJECTS
     }
-    paths = [path for root in ("aggregator", "packages", "docs") for path in (ROOT / root).rglob("*")]
+    paths = [
+        path for root in ("aggregator", "packages", "docs", "deploy") for path in (ROOT / root).rglob("*")
+    ]
     found = list[tuple[str, str]]()
     for path in (*paths, ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
-        if path.suffix in (".md", ".py", ".ipynb", ".html") and "decisions" not in path.parts:
+        if path.suffix in (".md", ".py", ".ipynb", ".html", ".service") and "decisions" not in path.parts:
             text = path.read_text(encoding="utf-8")
             found += [(path.name, name) for name in NAMED.findall(text)]
-            found += [
-                (path.name, word.strip("'"))
-                for words in INSTALL.findall(text)
-                for word in re.findall(r"'[^']+'|\S+", words)
-                if not word.strip("'").startswith(("-", "{", "requirements.lock")) and ".whl" not in word
-            ]
+            for words in INSTALL.findall(text):
+                listed_words = [word.strip("'") for word in re.findall(r"'[^']+'|\S+", words)]
+                wanted_words = [
+                    word
+                    for word in listed_words
+                    if not word.startswith(("-", "{", "requirements.lock")) and ".whl" not in word
+                ]
+                found += [(path.name, word) for word in wanted_words]
+                local = {
+                    by_path[str(Path(word.partition("[")[0]))]["project"]["name"]
+                    for word in wanted_words
+                    if word.startswith(".")
+                }
+                if local and "--no-deps" not in listed_words:
+                    missing = {n for name in local for n in needed[name] & extras.keys()} - local
+                    assert not missing, f"{path.name}: pip install {words} needs {missing}"
 
     for place, wanted in found:
         name, _, listed = wanted.rstrip("].").partition("[")

@@ -67,7 +67,7 @@ class DualWriter:
         await self._index.records.insert(list(records.values()), {})
         await self._reconcile(list(dict.fromkeys((*posted_by_hash, *moved))), records, {})
         inserted = [item for item in missing if item.record.number in records]
-        for item in await self.find_missing(inserted):  # it left the serving spaces meanwhile
+        for item in await self.find_missing(inserted) if inserted else ():  # it left the serving spaces
             await self.drop_record(item.record.number)
         return [item for item in missing if item.record.number not in records]
 

@@ -108,7 +108,7 @@ def inconsistencies(
     """Everything that is wrong with one space, in words.
 
     Articles below ``floor`` have expired; those from ``oldest_findable`` on must be found. ``trims``: full
-    sketch keys lose entries. ``is_copied``: a migration wrote the space, which has no stream of its own; rows
+    sketch keys lose entries. ``is_copied``: a migration wrote the space, which has no stream; rows
     of members that left stay in its lists.
     """
     found = view(store, space, floor)

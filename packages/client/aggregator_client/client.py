@@ -151,10 +151,9 @@ class Client(Reader):
     async def undo(self, decision: Decision) -> bool:
         """Remove the reservation that ``submit`` made; False if it made none (a repeated or dry-run call).
 
-        Decisions of ``submit_many`` do not say which articles it stored first: use ``delete`` for these.
-
         After a failed insert, copies by other outlets are then not duplicates of an article that the crawler
-        does not have. An article that was stored before that call stays.
+        does not have. An article that was stored before that call stays. Decisions of ``submit_many`` do not
+        say which articles it stored first: use ``delete`` for these.
         """
         if not decision.stored or decision.id is None:
             return False

@@ -19,13 +19,7 @@ from aggregator.cli.ingest_targets import until_available
 from aggregator.cli.progress import ItemProgress
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import Article, IndexLayout
-from aggregator.errors import (
-    EXIT_CONFIGURATION_ERROR,
-    EXIT_OK,
-    EXIT_PARTIAL_FAILURE,
-    ConfigurationError,
-    InvalidInput,
-)
+from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError, InvalidInput
 from aggregator.index import Index
 from aggregator.index.upkeep.spaces import (
     StoredSpace,
@@ -67,8 +61,10 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
         unread = [found.space for found in await service.articles.foreign_index.find()]
         if not unread and not is_migrating:
             former = await service.articles.foreign_index.leftovers()
+            if not former:
+                print("Nothing to copy. A change of model has these steps:", file=sys.stderr)
             _print_steps(4 if former else 0, settings, *former)
-            return EXIT_OK if former else EXIT_CONFIGURATION_ERROR
+            return EXIT_OK
         complete, rejected = True, dict[str, Line]()
         if unread:
             index, writer = await _unread_migration(service, unread)

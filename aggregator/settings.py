@@ -167,8 +167,7 @@ class Settings:
         "these models, and verdicts still use models_dir.",
     )
     migration_serve: bool = _option(
-        False,
-        "Serve from migration_models_dir once `aggregator migrate` has filled its index.",
+        False, "Serve from migration_models_dir once `aggregator migrate` has filled its index."
     )
     policy: str = _option(
         "verified",

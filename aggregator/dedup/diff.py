@@ -15,10 +15,7 @@ from itertools import accumulate, groupby, pairwise
 from aggregator.analysis.analyzer import shingle_width
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import located_figures
-from aggregator.analysis.text.normalization import (
-    COMBINING_MARKS,
-    UNSPACED_SCRIPTS,
-)
+from aggregator.analysis.text.normalization import COMBINING_MARKS, UNSPACED_SCRIPTS
 from aggregator.analysis.text.spelling import normalize_spelling
 
 # Only this much of each text is compared and shown: about ten pages.

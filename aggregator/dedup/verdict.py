@@ -17,13 +17,7 @@ from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.decisive import reversal
 from aggregator.analysis.text.normalization import source_key
-from aggregator.dedup.copy_rule import (
-    EQUAL_HEADLINES,
-    HALF,
-    Comparable,
-    Evidence,
-    figures_changed,
-)
+from aggregator.dedup.copy_rule import EQUAL_HEADLINES, HALF, Comparable, Evidence, figures_changed
 from aggregator.dedup.headlines import title_similarity
 from aggregator.dedup.other_news import MOST, Reason, other_news, stands_under_many_headlines
 from aggregator.dedup.policy import Policy

@@ -19,14 +19,7 @@ from aiohttp.typedefs import Handler
 from multidict import CIMultiDict
 
 from aggregator.http import auth, errors
-from aggregator.http.app_keys import (
-    BASE_PATH,
-    METRICS,
-    REQUEST_ID,
-    SERVICE,
-    SHUTTING_DOWN,
-    is_public,
-)
+from aggregator.http.app_keys import BASE_PATH, METRICS, REQUEST_ID, SERVICE, SHUTTING_DOWN, is_public
 from aggregator.index.upkeep.spaces import FOREIGN_INDEX_CHECK
 from aggregator.log_limits import current_request_id
 

@@ -24,12 +24,7 @@ from aggregator.dedup.verdict import Candidate, cosine
 from aggregator.domain import Analysis, Article, ArticleRecord, Sketch, arrival_ms_of
 from aggregator.index import keys
 from aggregator.index.bindings import Binding, CanonicalPointer, decode_binding, decode_pointer
-from aggregator.index.codec.postings import (
-    entries_of_terms,
-    numbers_within,
-    shares_of_terms,
-    top_by_terms,
-)
+from aggregator.index.codec.postings import entries_of_terms, numbers_within, shares_of_terms, top_by_terms
 from aggregator.index.codec.record_codec import CandidateRecord, decode_summaries
 from aggregator.index.lookup import MAX_CANDIDATES, RADIUS_BITS, Lookup, Probe
 from aggregator.index.segments import Segments, decode_samples

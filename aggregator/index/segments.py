@@ -31,13 +31,7 @@ import numpy.typing as npt
 from aggregator.domain import arrival_ms_of, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
-from aggregator.index.snapshot import (
-    INITIAL_WIDTH,
-    SegmentStack,
-    SketchWidth,
-    Snapshot,
-    decode_sketch_width,
-)
+from aggregator.index.snapshot import INITIAL_WIDTH, SegmentStack, SketchWidth, Snapshot, decode_sketch_width
 from aggregator.store.base import AdvanceVersion, Put, Store, Transaction, ValueEquals
 from aggregator.store.decoding import PLAIN
 from aggregator.store.optimistic import StoredValue, ValueFormat

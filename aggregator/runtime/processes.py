@@ -256,9 +256,7 @@ async def _wait_any(*events: asyncio.Event) -> None:
 
 
 def run_child(
-    main: Callable[[], Coroutine[Any, Any, int]],
-    settings: Settings,
-    logger: logging.Logger,
+    main: Callable[[], Coroutine[Any, Any, int]], settings: Settings, logger: logging.Logger
 ) -> NoReturn:
     """Configure logging, run ``main`` and exit with its result; an AggregatorError is logged."""
     configure_logging(settings.log_level, settings.log_format, with_process=True)

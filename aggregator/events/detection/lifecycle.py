@@ -19,13 +19,7 @@ import msgspec
 import xxhash
 
 from aggregator.events.detection import description
-from aggregator.events.detection.clustering import (
-    JOIN_COSINE,
-    Cluster,
-    ClusterIndex,
-    TermWeigher,
-    WindowItem,
-)
+from aggregator.events.detection.clustering import JOIN_COSINE, Cluster, ClusterIndex, TermWeigher, WindowItem
 from aggregator.events.detection.developments import Articles, StoryMemory
 from aggregator.events.detection.model import (
     HISTORY_MS,

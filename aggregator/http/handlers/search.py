@@ -9,12 +9,7 @@ from aggregator.analysis.text.language import UNDETERMINED, language_from_tag
 from aggregator.app import Service
 from aggregator.contract import encoding
 from aggregator.contract.decoding import to_article, to_unix_ms
-from aggregator.contract.requests import (
-    ArticleFilterQuery,
-    ArticlesQuery,
-    ExplainIn,
-    SearchQuery,
-)
+from aggregator.contract.requests import ArticleFilterQuery, ArticlesQuery, ExplainIn, SearchQuery
 from aggregator.contract.validation import combined
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
@@ -23,13 +18,7 @@ from aggregator.http.handlers import event_views
 from aggregator.http.handlers.events import decode_result_cursor, encode_cursor
 from aggregator.queries.headline_table import SearchFilter
 from aggregator.queries.search import SearchResult
-from aggregator_client.wire import (
-    ArticleIn,
-    ArticlesOut,
-    ExplainOut,
-    SearchedOut,
-    SearchOut,
-)
+from aggregator_client.wire import ArticleIn, ArticlesOut, ExplainOut, SearchedOut, SearchOut
 
 MAX_EVENTS = 10
 
@@ -40,11 +29,7 @@ async def search(service: Service, query: SearchQuery) -> SearchOut:
         raise InvalidInput("q: give the words, the id or the URL to search for.", field="q")
     conditions = article_filter(query)
     found = await service.articles.search.find(
-        query.q,
-        conditions,
-        limit=query.limit,
-        after=decode_result_cursor(query.cursor),
-        order=query.sort,
+        query.q, conditions, limit=query.limit, after=decode_result_cursor(query.cursor), order=query.sort
     )
     events: list[Event] = []
     total, now_ms = 0, service.clock()

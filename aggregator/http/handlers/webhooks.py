@@ -23,12 +23,7 @@ async def post(request: web.Request, service: Service, body: requests.WebhookIn)
     url = validate_url(body.url, allow_private=service.settings.webhook_allow_private_addresses)
     query = canonical_query_string(parse_filter(body.query))
     target = await service.events.subscriptions.subscribe(
-        url,
-        (query,) if query else (),
-        body.format,
-        service.clock(),
-        caller_id(request),
-        kinds=(*body.kinds,),
+        url, (query,) if query else (), body.format, service.clock(), caller_id(request), kinds=(*body.kinds,)
     )
     return await target_response(request, *target)
 

@@ -81,5 +81,5 @@ _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     outlet_name,
 )  # fmt: skip
 FILTERS: Mapping[str, Callable[..., Any]] = {f.__name__: f for f in _FUNCTIONS} | {
-    "describe_changes": describe,
+    "describe_changes": describe
 }

@@ -32,13 +32,7 @@ from aggregator_archive.cluster import Links, components
 from aggregator_archive.columns import Columns, DistinctTexts, open_columns
 from aggregator_archive.encode import UNDATED
 from aggregator_archive.job import Method
-from aggregator_archive.pair_rule import (
-    COPY,
-    SHARES_ENOUGH,
-    PairRule,
-    order_by_arrival,
-    outlet_codes,
-)
+from aggregator_archive.pair_rule import COPY, SHARES_ENOUGH, PairRule, order_by_arrival, outlet_codes
 
 PAIRS_PER_TASK = 1 << 18
 MIN_WEAK_RESEMBLANCE = 0.01

@@ -116,10 +116,7 @@ class PairRule:
 
     @staticmethod
     def _decide_pair(
-        earlier: ArchivedArticle,
-        later: ArchivedArticle,
-        overlap: OverlapEstimate,
-        policy: Policy,
+        earlier: ArchivedArticle, later: ArchivedArticle, overlap: OverlapEstimate, policy: Policy
     ) -> int:
         is_char_ngrams = later.uses_char_ngrams
         if earlier.space != later.space and not is_char_ngrams:

@@ -67,9 +67,7 @@ class Decision:
 
 
 def encode_article(
-    article: Mapping[str, Any],
-    zone: tzinfo | None = None,
-    on_undated: Callable[[], object] = lambda: None,
+    article: Mapping[str, Any], zone: tzinfo | None = None, on_undated: Callable[[], object] = lambda: None
 ) -> bytes:
     """The article as JSON, with its date as ``dates.py`` reads it, in ``zone`` if it is local.
 
@@ -83,8 +81,7 @@ def encode_article(
     unknown = sorted(set(article) - set(ARTICLE_FIELDS))
     if unknown:
         raise InvalidInput(
-            f"{', '.join(unknown)}: unknown field; allowed: {', '.join(ARTICLE_FIELDS)}.",
-            field=unknown[0],
+            f"{', '.join(unknown)}: unknown field; allowed: {', '.join(ARTICLE_FIELDS)}.", field=unknown[0]
         )
     dated, unread = with_parsed_date(article, zone)
     if unread:

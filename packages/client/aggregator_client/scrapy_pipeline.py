@@ -194,10 +194,7 @@ class NewsDedupPipeline:
         }
         try:
             ItemAdapter(item)[self._tag_field] = tag
-        except (
-            KeyError,
-            AttributeError,
-        ):  # the item class has no such field; the stats count the verdict
+        except (KeyError, AttributeError):  # the item class has no such field; the stats count the verdict
             log.debug("%s has no field %r for the tag", type(item).__name__, self._tag_field)
 
     def _hold(self, article: Mapping[str, Any]) -> None:

@@ -126,8 +126,7 @@ class StreamGroup:
         """Append to ``stream`` and acknowledge the entry; False if another worker has done so."""
         values = [value for pair in fields.items() for value in pair]
         stored = await self._settle_script(
-            keys=[self.names.source, stream],
-            args=[self.names.group, entry_id, self._maxlen, *values],
+            keys=[self.names.source, stream], args=[self.names.group, entry_id, self._maxlen, *values]
         )
         return bool(stored)
 

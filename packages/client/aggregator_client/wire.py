@@ -253,8 +253,7 @@ class VerdictOut(OutcomeOut):
     withdrawn: Annotated[
         list[str],
         doc(
-            "Ids of earlier duplicates over this text, which is no article: fetch them again.",
-            ["gazette-11"],
+            "Ids of earlier duplicates over this text, which is no article: fetch them again.", ["gazette-11"]
         ),
     ] = []
     unchecked: Annotated[
@@ -415,8 +414,7 @@ class RelatednessOut(Struct):
     """Why two articles are related, or not."""
 
     summary: Annotated[
-        str,
-        doc("The relation in two sentences.", "Probably one subject (83%): both are about Brackwater."),
+        str, doc("The relation in two sentences.", "Probably one subject (83%): both are about Brackwater.")
     ]
     similarity: Annotated[float, doc("Cosine of all terms, 0 to 1.", 0.66)]
     score: Annotated[float, doc("Probability of one subject, 0 to 1.", 0.83)]

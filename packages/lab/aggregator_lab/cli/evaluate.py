@@ -38,11 +38,7 @@ if TYPE_CHECKING:
 RULE_MODES = ("stories", "literal")
 COLUMN_ROWS = 100  # whose columns ``own`` looks at
 # Protocols of ``own`` by the columns that their files have; the last fits all articles.
-PROTOCOLS_BY_COLUMNS = {
-    ("text1", "text2"): "pairs",
-    ("cluster",): "near-duplicates",
-    (): "duplicates",
-}
+PROTOCOLS_BY_COLUMNS = {("text1", "text2"): "pairs", ("cluster",): "near-duplicates", (): "duplicates"}
 
 KNOWN_COLUMNS = {*ARTICLE_FIELDS, "cluster", "text1", "text2", "same", "overall"}
 
@@ -260,12 +256,7 @@ def events(args: argparse.Namespace, settings: Settings) -> int:
         executor = stack.enter_context(ProcessPoolExecutor(args.processes)) if args.processes > 1 else None
         reports = [
             protocol.evaluate(
-                windows,
-                lists,
-                rule,
-                label=mode,
-                executor=executor,
-                models_dir=settings.models_dir,
+                windows, lists, rule, label=mode, executor=executor, models_dir=settings.models_dir
             )
             for mode in (RULE_MODES if args.mode == "both" else (args.mode,))
         ]

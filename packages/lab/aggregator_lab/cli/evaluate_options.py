@@ -184,10 +184,7 @@ def _add_related(protocols: Any) -> None:
         "aggregator_lab.cli.evaluate:related", example="articles.jsonl",
     )  # fmt: skip
     command.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        help="articles; `cluster`, if any, is equal for an event",
+        "files", nargs="+", metavar="FILE", help="articles; `cluster`, if any, is equal for an event"
     )
     _add_files_option(command, "--background", "unlabeled articles")
     for flag, metavar, default, help in (

@@ -30,10 +30,7 @@ DISTANCE_THRESHOLDS_BITS = tuple(float(bits) for bits in range(33))
 # Fingerprints of different spaces are not comparable: farther than any threshold.
 INCOMPARABLE_DISTANCE_BITS = FINGERPRINT_BITS + 1.0
 # Setting that holds the threshold of a score.
-SETTING_OF_SCORE = {
-    "distance": "duplicate_bits",
-    "overlap": "min_containment",
-}
+SETTING_OF_SCORE = {"distance": "duplicate_bits", "overlap": "min_containment"}
 
 
 @dataclass(frozen=True, slots=True)

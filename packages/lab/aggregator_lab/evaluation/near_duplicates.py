@@ -19,13 +19,7 @@ from aggregator_lab.evaluation.online_protocol import (
     decide_in_order,
     duplicate_group,
 )
-from aggregator_lab.labeled import (
-    AS_LABELED,
-    MERGED,
-    LabeledArticle,
-    labelings,
-    shuffle,
-)
+from aggregator_lab.labeled import AS_LABELED, MERGED, LabeledArticle, labelings, shuffle
 
 POLICIES: Mapping[str, Policy] = {
     "hamming <= 3": Policy(name="hamming", duplicate_bits=3),

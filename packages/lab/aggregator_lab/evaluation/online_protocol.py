@@ -86,10 +86,7 @@ async def decide_in_order(
     """
     clock = iter(range(CLOCK_START_MS, CLOCK_START_MS + 10**12))
     ingest = IngestService(
-        Index(MemoryStore(), spaces),
-        precomputed(analyses),
-        PolicyProfiles(policy),
-        clock=lambda: next(clock),
+        Index(MemoryStore(), spaces), precomputed(analyses), PolicyProfiles(policy), clock=lambda: next(clock)
     )
     await ingest.submit_many(background)
     # A decision does not need the text, which would be stored once more.

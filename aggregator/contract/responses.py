@@ -29,7 +29,7 @@ class EventItemOut(Struct):
     lang: Annotated[str, doc("Language code; und: none was detected.", "en")]
     published_at: Annotated[datetime | None, doc("Stated by the outlet or null.", "2026-11-20T08:00:00Z")]
     arrived_at: Annotated[datetime, doc("Time at which it was stored first.", "2026-11-20T08:00:05.120000Z")]
-    similarity: Annotated[float, doc("Similarity to the story when the article joined it, 0 to 1.", 0.61)]
+    doubtful: Annotated[bool, doc("Whether it has fewer than two of the event's common terms.", False)]
     copy_of: Annotated[str | None, doc("Id of the article that it duplicates; null: an original.", "pool-1")]
 
 

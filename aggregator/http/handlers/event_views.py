@@ -149,7 +149,7 @@ MAX_KEPT_ARTICLES = 20_000
 MAX_AGE_MS = 60_000
 CSV_TYPE = "text/csv"
 CSV_COLUMNS = (
-    "time", "published_at", "arrived_at", "source", "title", "url", "lang", "similarity", "id", "copy_of",
+    "time", "published_at", "arrived_at", "source", "title", "url", "lang", "doubtful", "id", "copy_of",
 )  # fmt: skip
 # A spreadsheet takes a cell that begins with one of these for a formula.
 _FORMULA_START = re.compile(r"^[\s\x00]*[=+\-@|%＝＋－＠]|^[\t\r\n]")
@@ -160,9 +160,8 @@ _BYTE_ORDER_MARK = "\ufeff"
 class EventItem(msgspec.Struct, frozen=True):
     """One article of an event.
 
-    at_ms       when it was published, as the event counts it
-    similarity  to the story when the article joined it, 0..1; ``copy_of``: "" for an original
-    has_text    whether more than its headline is known; ``doubtful``: hardly a term of the event
+    at_ms     when it was published, as the event counts it; ``copy_of``: "" for an original
+    has_text  whether more than its headline is known; ``doubtful``: hardly a term of the event
     """
 
     id: str
@@ -173,7 +172,6 @@ class EventItem(msgspec.Struct, frozen=True):
     published_at_ms: int | None
     arrived_ms: int
     at_ms: int
-    similarity: float
     copy_of: str = ""
     has_text: bool = True
     doubtful: bool = False
@@ -231,7 +229,6 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
                     EventItem,
                     source=outlet_name(record.source),
                     at_ms=fact.at_ms,
-                    similarity=fact.cosine,
                     copy_of=match.canonical_id if match else "",
                     has_text=record.text_words > 0,
                     doubtful=is_doubtful(record, about),
@@ -278,7 +275,7 @@ def to_csv(items: Iterable[EventItem]) -> str:
     writer.writerow(CSV_COLUMNS)
     for item in items:
         times = map(_cell_time, (item.at_ms, item.published_at_ms, item.arrived_ms))
-        facts = (item.source, item.title, item.url, item.lang, f"{item.similarity:.3f}", item.id)
+        facts = (item.source, item.title, item.url, item.lang, "yes" if item.doubtful else "", item.id)
         writer.writerow(map(_safe_cell, (*times, *facts, item.copy_of)))
     return text.getvalue()
 

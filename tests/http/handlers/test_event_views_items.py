@@ -90,7 +90,7 @@ def rows(text: str) -> list[dict[str, str]]:
 
 def item(title: str) -> EventItem:
     """An article with this headline."""
-    return EventItem("a", title, "https://a.example/", "Quay", "en", None, 1_000, 1_000, 0.5)
+    return EventItem("a", title, "https://a.example/", "Quay", "en", None, 1_000, 1_000, doubtful=True)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_other_cells_are_unchanged(title: str) -> None:
 
     assert row["title"] == title
     assert tuple(row) == CSV_COLUMNS
-    assert (row["time"], row["published_at"], row["similarity"]) == ("1970-01-01T00:00:01Z", "", "0.500")
+    assert (row["time"], row["published_at"], row["doubtful"]) == ("1970-01-01T00:00:01Z", "", "yes")
 
 
 @pytest.mark.integration
@@ -126,6 +126,7 @@ async def test_all_articles_are_exported(client: Client, service: FakeService) -
     file = await client.get("/v1/events/e1/items.csv")
 
     assert [(i["id"], i["copy_of"]) for i in listed["items"]] == [("a", None), ("b", None), ("c", "a")]
+    assert [i["doubtful"] for i in listed["items"]] == [False] * 3
     assert (listed["event_id"], listed["title"]) == ("e1", "Bridge closed")
     assert [row["id"] for row in rows(await file.text())] == ["a", "b", "c"]
     assert file.content_type == "text/csv"

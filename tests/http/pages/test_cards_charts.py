@@ -88,7 +88,7 @@ def chart(*counts: int, sources: tuple[str, ...] = (), now_ms: int = 0) -> Sprea
     """The chart of an event with these items per 10 minutes from START_MS; ``sources``: in the first bar."""
     timeline = tuple((START_MS + n * 10 * MINUTE_MS, count) for n, count in enumerate(counts) if count)
     last_ms = timeline[-1][0]
-    items = [EventItem(str(n), "", "", s, "", None, 0, START_MS + n, 1.0) for n, s in enumerate(sources)]
+    items = [EventItem(str(n), "", "", s, "", None, 0, START_MS + n) for n, s in enumerate(sources)]
     times = tuple(at_ms for at_ms, count in timeline for _ in range(count))
     seen = {"first_seen_ms": START_MS, "last_seen_ms": last_ms}
     found = event("e1", "Storm", (), timeline=timeline, times=times, **seen)

@@ -11,7 +11,7 @@ from aggregator.http.pages.report import by_outlet, fold_copies, page_of
 
 def item(id_: str, at_ms: int, source: str = "", copy_of: str = "") -> EventItem:
     """An article with an id as its headline."""
-    return EventItem(id_, id_, "", source, "en", None, at_ms, at_ms, 1.0, copy_of)
+    return EventItem(id_, id_, "", source, "en", None, at_ms, at_ms, copy_of)
 
 
 def test_copies_are_folded_under_their_original() -> None:

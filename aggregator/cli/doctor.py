@@ -11,9 +11,10 @@ import asyncio
 import dataclasses
 import json
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -80,9 +81,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         return asyncio.run(_accept_store(settings))
     if args.accept_clock:
         asyncio.run(_accept_clock(settings))
-    findings = list(_suppress_consequential(finding for check in CHECKS for finding in check(settings)))
-    if args.audit:
-        findings += asyncio.run(_audit(settings))
+    checks = (*CHECKS, _check_all_entries) if args.audit else CHECKS
+    findings = list(_suppress_consequential(finding for check in checks for finding in check(settings)))
     if args.json:
         print(json.dumps([dataclasses.asdict(finding) for finding in findings]))
     else:
@@ -98,8 +98,9 @@ def next_step(findings: Sequence[Finding], settings: Settings) -> str:
     if any(finding.mark == "wrong" for finding in findings):
         return f"repair what the first line marked wrong names, then run {command('doctor', settings)} again."
     if not any(finding.subject == "service" and finding.mark == "ok" for finding in findings):
-        serve, demo = command("serve", settings), command("serve --demo", Settings())
-        return f"{serve} starts the service, {demo} one with a day of invented news."
+        has_store = settings.store_url or (Path(settings.data_dir) / LOG_DIRECTORY).is_dir()
+        demo = f", {command('serve --demo', Settings())} one with a day of invented news"
+        return f"{command('serve', settings)} starts the service{'' if has_store else demo}."
     return f"open {url}/, or load articles: {command(f'ingest FILE --server {url}', Settings())}."
 
 
@@ -183,7 +184,7 @@ def _check_store(settings: Settings) -> Iterator[Finding]:
         return
     if settings.store_url:
         yield from check_tls(settings.store_url)
-        yield from asyncio.run(_check_store_server(settings.store_url))
+        yield from _attempt("store", _check_store_server(settings.store_url))
         return
     yield _check_embedded_store(Path(settings.data_dir).absolute())
 
@@ -209,7 +210,7 @@ def _check_embedded_store(directory: Path) -> Finding:  # noqa: PLR0911  a list 
     except OSError as error:
         return wrong("store", unreadable_message(directory, error), EXIT_CONFIGURATION_ERROR)
     try:
-        AppendLog(directory).check()
+        AppendLog(directory).verify()
     except ConfigurationError as error:
         return wrong("store", str(error), EXIT_CONFIGURATION_ERROR)
     disk = read_disk_space(directory)
@@ -221,11 +222,8 @@ def _check_embedded_store(directory: Path) -> Finding:  # noqa: PLR0911  a list 
 
 
 async def _check_store_server(url: str) -> list[Finding]:
-    try:
-        async with checked_store(url, format_version.check) as store:
-            info = await store.info()
-    except AggregatorError as error:
-        return [wrong("store", str(error), exit_code(error))]
+    async with checked_store(url, format_version.check) as store:
+        info = await store.info()
     if not info.ready:
         return [wrong("store", info.problem or "The store is not ready.", EXIT_UNAVAILABLE)]
     is_lossy = "forgets" in info.durability or "loses" in info.durability
@@ -236,13 +234,24 @@ async def _check_store_server(url: str) -> list[Finding]:
     ]
 
 
-def _check_contents(settings: Settings) -> Iterator[Finding]:
+def _attempt(subject: str, check: Coroutine[Any, Any, list[Finding]]) -> list[Finding]:
+    """The findings of a check, or the error that prevents it."""
     try:
-        running = with_running_store_url(settings)
-        if running.store_url not in ("", "memory"):
-            yield from asyncio.run(check_contents(running))
+        return asyncio.run(check)
     except AggregatorError as error:
-        yield wrong(CONTENTS_SUBJECT, str(error), exit_code(error))
+        return [wrong(subject, str(error), exit_code(error))]
+
+
+def _check_contents(settings: Settings) -> list[Finding]:
+    async def check() -> list[Finding]:
+        running = with_running_store_url(settings)
+        return await check_contents(running) if running.store_url not in ("", "memory") else []
+
+    return _attempt(CONTENTS_SUBJECT, check())
+
+
+def _check_all_entries(settings: Settings) -> list[Finding]:
+    return _attempt("audit", _audit(settings))
 
 
 def acl_command(url: str) -> str:
@@ -322,7 +331,7 @@ async def _check_readiness(url: str) -> Finding:
         return note("service", f"Nothing answers on {url}; `aggregator serve` starts the service.")
 
 
-CHECKS: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
+CHECKS: tuple[Callable[[Settings], Iterable[Finding]], ...] = (
     _check_program,
     _check_settings,
     _check_models,

@@ -17,7 +17,6 @@ from aggregator.errors import (
     exit_code,
 )
 from aggregator.events.detection.model import LearningStatus
-from aggregator.index.upkeep.clock_guard import ClockGuard
 from aggregator.index.upkeep.spaces import StoredSpace, count_articles, registry_of
 from aggregator.settings import Settings, is_loopback
 from aggregator.time_units import DAY_MS, format_minute, format_rfc3339
@@ -90,22 +89,14 @@ async def check_unread(service: Service) -> list[Finding]:
     return findings
 
 
-def _describe_clock(guard: ClockGuard) -> str:
-    """One sentence on a clock that is plausible."""
-    if guard.trusted_ms is None:
-        return "The clock of this machine fits: no article is stored yet that could contradict it."
-    return (
-        f"The clock of this machine fits the stored data; articles expire by the time "
-        f"{format_rfc3339(guard.trusted_ms)}, which follows the clock."
-    )
-
-
 async def _check_clock(service: Service) -> list[Finding]:
     guard = service.background.clock_guard
-    problem = await guard.observe()
-    if problem is not None:
+    if problem := await guard.observe():
         return [wrong("clock", problem, EXIT_UNAVAILABLE)]
-    return [ok("clock", _describe_clock(guard))]
+    basis = "no article is stored yet that could contradict it"
+    if guard.trusted_ms is not None:
+        basis = f"articles expire by the time {format_rfc3339(guard.trusted_ms)}, which follows it"
+    return [ok("clock", f"The clock of this machine fits: {basis}.")]
 
 
 async def _check_keys(service: Service) -> list[Finding]:

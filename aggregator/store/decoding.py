@@ -85,9 +85,7 @@ def _format_error(data: bytes, expected: bytes, kind_name: str) -> StoreUnavaila
 
 def corrupt_error(kind_name: str, reason: object) -> DamagedValue:
     """The error for a damaged value of this kind; it is counted, and logged at most every LOG_INTERVAL_S."""
-    error = DamagedValue(
-        f"{kind_name} in the store is damaged ({reason}): run `aggregator doctor --audit 200`."
-    )
+    error = DamagedValue(f"{kind_name} in the store is damaged ({reason}): run `aggregator doctor --audit`.")
     damage.values += 1
     if _throttle.admit() is not None:
         log.error("%s", error)

@@ -12,6 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from aggregator.cli import doctor
+from aggregator.store.embedded import EmbeddedServer
 from tests.cli.helpers import run
 from tests.support.stores import direct_client
 
@@ -48,6 +49,29 @@ def test_a_restored_store_is_recognized(
     manifest.unlink()
     assert run("doctor", "--data-dir", str(tmp_path), "--port", str(free_port)) == 2
     assert "so the store would start empty" in capsys.readouterr().out
+
+
+def test_a_stopped_store_that_cannot_start_is_a_problem_with_its_remedy(
+    tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also with --audit, which starts it; no demonstration is offered to whoever has a store."""
+    options = ("--data-dir", str(tmp_path), "--port", str(free_port))
+    with EmbeddedServer(tmp_path):
+        pass
+    assert run("doctor", *options) == 0
+    output = capsys.readouterr().out
+    assert "starts the service.\n" in output and "--demo" not in output
+
+    (base,) = tmp_path.glob("appendonlydir/*.base.rdb")
+    base.write_bytes(b"rubbish" + base.read_bytes()[7:])
+
+    for audit in ((), ("--audit",)):
+        assert run("doctor", *options, *audit) == 2
+        output = capsys.readouterr().out
+        assert f"wrong  store     data_dir: the log in {tmp_path}/appendonlydir is damaged" in output
+        assert "restore a backup" in output
+        assert "next: repair what the first line marked wrong names" in output
+        assert "audit" not in output or audit
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["not ready", "hangs"])

@@ -24,13 +24,13 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "contract": 1_521,
     "dedup": 1_235,
     "events": 7_250,
-    "http": 6_861,
+    "http": 6_860,
     "index": 5_352,
     "ingest": 1_902,
     "provenance": 1_170,
     "queries": 1_610,
     "runtime": 1_090,
-    "store": 3_795,
+    "store": 3_796,
     "top": 2_395,
 }
 MAX_REPOSITORY_LINES = 60_590  # server and packages, without tests

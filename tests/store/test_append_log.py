@@ -102,8 +102,11 @@ def test_the_module_as_a_command_cuts_damage_that_the_server_reports(data_dir: P
     appended(data_dir).write_bytes(content[:at] + b"rubbish" + content[at + 7 :])
     with pytest.raises(ConfigurationError, match=r"is damaged \(Bad file format.*restore a backup"):
         EmbeddedServer(data_dir).start()
+    with pytest.raises(ConfigurationError, match=r"incr.aof has bytes that .*restore a backup"):
+        AppendLog(data_dir).verify()
 
     main(data_dir)
+    AppendLog(data_dir).verify()
     with EmbeddedServer(data_dir) as server, direct_client(server.url) as client:
         assert KEYS // 2 - 2 <= client.dbsize() < KEYS
     (kept,) = data_dir.glob(f"{TAIL_PREFIX}*")

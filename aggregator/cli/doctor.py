@@ -70,6 +70,7 @@ ABSENT_PACKAGES = {
 }
 # Longer than the 5 s after which a service reports that its store does not answer.
 READINESS_TIMEOUT_S = 8.0
+NEEDS_KEY = ", with a key of the role crawler in the variable AGGREGATOR_KEY"
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -101,7 +102,10 @@ def next_step(findings: Sequence[Finding], settings: Settings) -> str:
         has_store = settings.store_url or (Path(settings.data_dir) / LOG_DIRECTORY).is_dir()
         demo = f", {command('serve --demo', Settings())} one with a day of invented news"
         return f"{command('serve', settings)} starts the service{'' if has_store else demo}."
-    return f"open {url}/, or load articles: {command(f'ingest FILE --server {url}', Settings())}."
+    has_keys = any(finding.subject == "access" and finding.mark == "ok" for finding in findings)
+    needs_key = (has_keys or settings.bootstrap_key) and not (settings.key or settings.auth_disabled)
+    how = f"{command(f'ingest FILE --server {url}', Settings())}{NEEDS_KEY if needs_key else ''}"
+    return f"open {url}/, or load articles: {how}."
 
 
 def _suppress_consequential(findings: Iterable[Finding]) -> Iterator[Finding]:

@@ -12,6 +12,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from aggregator.cli import doctor
+from aggregator.cli.doctor_contents import Finding, note, ok
+from aggregator.settings import Settings
 from aggregator.store.embedded import EmbeddedServer
 from tests.cli.helpers import run
 from tests.support.stores import direct_client
@@ -72,6 +74,26 @@ def test_a_stopped_store_that_cannot_start_is_a_problem_with_its_remedy(
         assert "restore a backup" in output
         assert "next: repair what the first line marked wrong names" in output
         assert "audit" not in output or audit
+
+
+@pytest.mark.parametrize(
+    ("settings", "access", "needs_key"),
+    [
+        (Settings(), ok("access", "1 active key (1 admin)."), True),
+        (Settings(key="k"), ok("access", "1 active key (1 admin)."), False),
+        (Settings(auth_disabled=True), ok("access", "1 active key (1 admin)."), False),
+        (Settings(bootstrap_key="b" * 32), ok("program", "No access is known."), True),
+        (Settings(), note("access", "No keys: open to every program on this machine."), False),
+    ],
+)
+def test_the_command_that_loads_articles_names_the_key_that_it_needs(
+    settings: Settings, access: Finding, needs_key: bool
+) -> None:
+    """Without it the command would be refused."""
+    hint = doctor.next_step([access, ok("service", "Running and ready.")], settings)
+
+    assert hint.startswith("open http://127.0.0.1:8080/, or load articles: `aggregator ingest FILE")
+    assert ("AGGREGATOR_KEY" in hint) == needs_key
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["not ready", "hangs"])

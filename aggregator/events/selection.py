@@ -185,9 +185,13 @@ def _recent(timeline: Iterable[tuple[int, int]], now_ms: int) -> float:
 
 
 def is_handled(event: Event) -> bool:
-    """Whether editors are done with the event: acknowledged, published, dropped or muted."""
-    is_muted = event.muted is not None or event.false_alarm
-    return is_muted or bool(event.acknowledged_by) or event.work_status in ("published", "dropped")
+    """Whether an editor has seen the event, or it is settled."""
+    return bool(event.acknowledged_by) or is_settled(event)
+
+
+def is_settled(event: Event) -> bool:
+    """Whether editors are done with the event: published, dropped or muted. It leaves the wall screen."""
+    return event.muted is not None or event.false_alarm or event.work_status in ("published", "dropped")
 
 
 def page_key(entry: Event | EventSummary, event_id: str, order: EventOrder = "time") -> PageKey:

@@ -173,7 +173,7 @@ async def test_the_kiosk_shows_its_age_and_a_lost_connection(
 async def test_the_kiosk_shows_each_event_once(
     browser: Browser, client: Client, service: FakeService
 ) -> None:
-    """Of twelve, ten at once, new ones first and framed; those that editors have handled are not there."""
+    """Of twelve, ten at once, new ones first and framed; those that editors are done with are not there."""
     now_ms = service.clock()
     service.fake_events.stored = [
         event(
@@ -188,7 +188,7 @@ async def test_the_kiosk_shows_each_event_once(
     ]
     service.fake_events.stored += [
         event("e20", "Muted", ("a",) * 9, muted="story"),
-        event("e21", "Acknowledged", ("a",) * 9, acknowledged_by="Ann"),
+        event("e21", "Published", ("a",) * 9, work_status="published"),
         event("e22", "The seventh in another language", ("a",) * 9, translation_of="e7"),
     ]
     context = await browser.new_context(viewport={"width": 1920, "height": 1080})
@@ -219,3 +219,35 @@ async def test_the_kiosk_shows_each_event_once(
     await page.clock.run_for(5_000)
     await expect(rows.first).to_have_attribute("data-event", "e30")
     await context.close()
+
+
+async def test_what_one_editor_has_seen_stays_on_the_wall(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """Below the others, without a frame, with the name; every headline keeps to its row, in any script."""
+    headline = "إغلاق جسر الميناء الشمالي بعد عاصفة ليلية ألحقت أضرارا كبيرة بكابلين اثنين من كابلاته"
+    now_ms = service.clock()
+    service.fake_events.stored = [
+        event("e1", "Seen", ("a",) * 99, acknowledged_by="Ann", detected_at_ms=now_ms),
+        event("e2", headline, ("a",) * 9, languages=("ar",), detected_at_ms=now_ms - 7_200_000),
+        event("e3", "Dropped", ("a",) * 9, acknowledged_by="Ann", work_status="dropped"),
+        event("e4", "Taken", ("a",) * 9, assignee="Ben", detected_at_ms=now_ms - 7_200_000),
+    ]
+    viewport = {"width": 1280, "height": 800}
+    async with opened(browser, client.make_url("/?kiosk=1"), viewport=viewport) as page:
+        rows = page.locator("#events > li:visible")
+        assert sorted(await rows.evaluate_all("nodes => nodes.map(n => n.dataset.event)")) == [
+            "e1",
+            "e2",
+            "e4",
+        ]
+        await expect(rows.last).to_contain_text("Seen by Ann")
+        await expect(page.locator("#events > .fresh")).to_have_count(0)
+        await expect(page.locator("[data-event=e4]")).to_contain_text("On it: Ben")
+        for row in await rows.all():
+            outer, inner = await row.bounding_box(), await row.locator("h2").bounding_box()
+            assert outer and inner
+            assert outer["y"] <= inner["y"]
+            assert inner["y"] + inner["height"] <= outer["y"] + outer["height"]
+        assert await accessibility_violations(page) == []
+        assert await overflow_px(page) <= 0

@@ -17,7 +17,7 @@ from aggregator.app import Service, build_burst_rule
 from aggregator.contract.requests import EventFilterQuery, SavedFilterQuery
 from aggregator.domain import StreamItem
 from aggregator.events.broadcast import NO_CHANGES
-from aggregator.events.selection import SEVERITIES, EventFilter, EventOrder, Severity
+from aggregator.events.selection import SEVERITIES, EventFilter, EventOrder, Severity, is_settled
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.auth import base_url
 from aggregator.http.handlers.events import build_filter
@@ -87,6 +87,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         user=caller_name(request),
         learning=history.status(now_ms) if history else None,
         lists=lists,
+        on_wall=[card for card in (*lists.open, *lists.handled) if not is_settled(card.event)],
         top_stories=largest[:MAX_TOP_STORIES],
         building_up=[s for s in largest[MAX_TOP_STORIES:] if s.story.needed][:MAX_BUILDING_UP],
         verdicts=[(item, event_ids.get(item.first_version)) for item in articles],

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from aggregator.analysis.source import outlet_name
 from aggregator.domain import Problem, StreamItem
 from aggregator.events.detection.model import HISTORY_DAYS
 from aggregator.events.detection.voices import MIN_VOICES, Source
@@ -33,7 +34,7 @@ class LateArticles(msgspec.Struct, array_like=True):
         if item.backfill or item.published_at_ms is None or now_ms - at_ms <= window_ms:
             source.is_in_time |= not item.backfill and item.published_at_ms is not None
             return at_ms
-        source.late += 1
+        source.late, source.name = source.late + 1, item.source
         return at_ms if source.is_in_time or not self._is_zone(now_ms - at_ms) else now_ms
 
     def _is_zone(self, delay_ms: int) -> bool:
@@ -59,6 +60,7 @@ class LateArticles(msgspec.Struct, array_like=True):
 
 def describe_late(sources: Mapping[str, Source]) -> str:
     """How many late articles taught, by source, of most first; "" without any."""
-    found = [(sum(s.taught.values()), s.late, key) for key, s in sources.items() if s.late]
+    late = [(s, outlet_name(s.name or key)) for key, s in sources.items() if s.late]
+    found = [(sum(s.taught.values()), s.late, name) for s, name in late]
     shown = sorted(found, reverse=True)[: 2 * MIN_VOICES]
-    return "; ".join(f"{taught:,} of {late:,} from {key or '?'}" for taught, late, key in shown)
+    return "; ".join(f"{taught:,} of {late:,} from {name or '?'}" for taught, late, name in shown)

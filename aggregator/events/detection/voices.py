@@ -49,12 +49,16 @@ class Story(NamedTuple):
 
 
 class Source(msgspec.Struct, array_like=True):
-    """Its first hour here; whether an article was in time, its late ones, and those that taught, by day."""
+    """Its first hour here; whether an article was in time, its late ones, and those that taught, by day.
+
+    ``name``: as its last late article spells it.
+    """
 
     first_hour: int
     is_in_time: bool = False
     late: int = 0
     taught: dict[int, int] = {}
+    name: str = ""
 
 
 class Voices(msgspec.Struct, array_like=True):

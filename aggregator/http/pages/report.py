@@ -30,7 +30,7 @@ from aggregator.http.pages import cards, html_response
 from aggregator.http.pages.cards import spread_chart
 from aggregator.http.pages.filters import query_value
 from aggregator.provenance.directory import families_among, select
-from aggregator.time_units import DAY_MS
+from aggregator.time_units import DAY_MS, HOUR_MS
 from aggregator_client.wire import doc
 
 MAX_DEVELOPMENTS = 8
@@ -57,7 +57,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
     loaded = await request.app[EVENT_ITEMS].load(service, event)
     sure = [item for item in loaded.items if not item.doubtful]
     families = families_among(await service.articles.sources.report(), event.sources)
-    history = await service.events.repository.learned_history()
+    window_ms = service.settings.burst_window_hours * HOUR_MS
     days = {at_ms // DAY_MS for at_ms, _ in event.timeline}
     return html_response(
         request,
@@ -84,7 +84,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         copy_count=len(sure) - len({item.copy_of or item.id for item in sure}),
         doubtful=[Entry(item) for item in loaded.items if item.doubtful],
         independent=independent(event.sources, families),
-        late=history.late if history else "",
+        late_count=sum(item.arrived_ms - item.at_ms > window_ms for item in loaded.items),
         view=query.view,
         view_url=partial(_url, event),
         page_url=partial(_url, event, query.view),

@@ -150,6 +150,19 @@ async def test_a_report_folds_copies_under_their_original(client: Client, real: 
     assert re.findall(ITEM, oldest) == ["one", "three"]
 
 
+async def test_a_report_says_what_arrived_late(client: Client, real: Service) -> None:
+    """Only where an article of the event did, by more than the window of the rule."""
+    now_ms, ids = real.clock(), ["one", "two"]
+    for name, age_ms in (("late", 5 * HOUR_MS), ("soon", HOUR_MS)):
+        times = (now_ms - age_ms, now_ms)
+        late = event(name, "Bridge closed", ids, times=times, outlets=(0, 1))
+        await commit_event(real.events.repository, "fired", late, 1)
+    sentence = "1 article arrived here over 4 h after publication"
+
+    assert sentence in await (await client.get("/events/late")).text()
+    assert "after publication" not in await (await client.get("/events/soon")).text()
+
+
 async def test_a_report_by_outlet_folds_nothing(client: Client, real: Service) -> None:
     """Outlets in order of their first article; a copy names the outlet that it copies."""
     await commit_event(

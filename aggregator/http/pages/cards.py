@@ -170,13 +170,12 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class SpreadChart:
-    """New items per bin, and in total as the points of an SVG polyline; ``growth``: at its end."""
+    """New items per bin, and in total as the points of an SVG polyline."""
 
     bars: Chart
     bins: tuple[Bin, ...]
     total_points: str
     total: int
-    growth: Growth
 
 
 def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> SpreadChart:
@@ -191,13 +190,7 @@ def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> Sprea
         bars = timeline_chart(event.timeline, from_ms, to_ms, WIDTH, HEIGHT)
     bins = _bins(bars, items)
     total = bins[-1].total if bins else 0
-    return SpreadChart(
-        bars=bars,
-        bins=bins,
-        total_points=_total_points(bins, total),
-        total=total,
-        growth=growth(event, to_ms),
-    )
+    return SpreadChart(bars=bars, bins=bins, total_points=_total_points(bins, total), total=total)
 
 
 def _bins(chart: Chart, items: Sequence[EventItem]) -> tuple[Bin, ...]:
@@ -248,6 +241,11 @@ class Card:
     def lang(self) -> str:
         """Probable language of the headline; "" when the event has several languages."""
         return self.event.languages[0] if len(self.event.languages) == 1 else ""
+
+    @property
+    def earlier(self) -> int:
+        """Items before the last two hours."""
+        return max(0, self.event.size - sum(self.growth))
 
 
 @dataclass(frozen=True, slots=True)

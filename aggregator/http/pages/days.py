@@ -90,6 +90,7 @@ async def _page(
             ("next", shown.shifted(int(shown.end_ms <= now_ms))),
         ],
         parameters=_parameters(query),
+        window=f"{service.settings.burst_window_hours:g} h",
         desks=await service.events.desks.values(),
     )
 

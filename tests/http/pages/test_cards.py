@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aggregator.events.event import NO_HEADLINE, Event, title_of
 from aggregator.events.selection import SEVERITIES, Severity, is_handled
-from aggregator.http.pages.cards import event_lists, make_card
+from aggregator.http.pages.cards import BIN_MS, event_lists, make_card
 from tests.support.factories import EVENT_MS, event
 
 HOUR_MS = 3_600_000
@@ -81,3 +81,13 @@ def test_every_event_is_in_one_section(events: list[Event]) -> None:
     assert all(card.event.status == "closed" for card in lists.closed)
     assert not any(is_handled(card.event) for card in lists.open)
     assert all(card.event.status != "closed" for card in (*lists.open, *lists.handled))
+
+
+@given(st.dictionaries(st.integers(0, 40), st.integers(1, 9), min_size=1))
+def test_the_items_of_an_event_add_up(items_by_age: dict[int, int]) -> None:
+    """Those of the last hour, of the hour before and the earlier ones are all; of any timeline."""
+    timeline = tuple((EVENT_MS - age * BIN_MS, items) for age, items in sorted(items_by_age.items())[::-1])
+    card = make_card(event("e1", "Storm", size=sum(items_by_age.values()), timeline=timeline), EVENT_MS)
+
+    assert card.growth.last_hour + card.growth.hour_before + card.earlier == card.event.size
+    assert card.earlier == sum(items for age, items in items_by_age.items() if age >= 12)

@@ -114,15 +114,6 @@ def test_a_single_bar_is_narrow() -> None:
     assert chart(25, now_ms=START_MS + HOUR_MS).bars.bin_ms == 10 * MINUTE_MS
 
 
-def test_growth_compares_the_last_hour_with_the_one_before() -> None:
-    """Up to now while the event is open."""
-    shown = chart(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
-    quiet = chart(5, 5, now_ms=START_MS + 3 * HOUR_MS)
-
-    assert shown.growth == (7 + 8 + 9 + 10 + 11 + 12, 1 + 2 + 3 + 4 + 5 + 6)
-    assert quiet.growth == (0, 10)
-
-
 def test_the_total_rises_to_the_top() -> None:
     """The line ends at the right edge, at the height of all items."""
     shown = chart(2, 0, 6)

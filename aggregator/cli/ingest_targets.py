@@ -1,7 +1,8 @@
 """Targets of commands that send articles: a store opened in this process, or a running service.
 
 Both give one answer line per input line, in order. A line that was not processed because of load or an
-outage is processed again until it is (``line_sender.py`` of the client).
+outage is processed again until it is (``line_sender.py`` of the client). What only a store in this process
+needs is imported with it: half a second that a command for a running service need not wait.
 """
 
 from __future__ import annotations
@@ -12,15 +13,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlencode
 
 from aggregator import jsonl
-from aggregator.app import Service, open_service
 from aggregator.cli.common_options import check_profile, requested_profile
 from aggregator.concurrency import CHUNK_ARTICLES, Prefetcher
-from aggregator.contract import encoding
-from aggregator.contract.decoding import decode_article
 from aggregator.contract.problems import to_problem
 from aggregator.contract.responses import encode
 from aggregator.domain import Answer, Article
@@ -41,6 +39,9 @@ from aggregator_client import errors as client_errors
 from aggregator_client import retry_forever
 from aggregator_client.line_sender import LineAnswer, LineResult, LineSender, RepeatedInternalError
 from aggregator_client.wire import LineProblem
+
+if TYPE_CHECKING:
+    from aggregator.app import Service
 
 RETRYABLE: tuple[type[AggregatorError], ...] = (StoreUnavailable, RateLimited)
 MAX_ANALYSIS_PROCESSES = 4
@@ -126,6 +127,8 @@ class LocalTarget:
         cls, settings: Settings, processes: int = 0, defaults: BatchDefaults = BatchDefaults()
     ) -> AsyncIterator[LocalTarget]:
         """Open the store and load the models. Raises ConfigurationError, ModelError, StoreUnavailable."""
+        from aggregator.app import open_service
+
         async with open_service(settings, processes=processes) as service:
             if problem := await service.articles.foreign_index.check():
                 raise ConfigurationError(f"store: {problem}")
@@ -171,6 +174,8 @@ class LocalTarget:
     def _encode(self, line: Line, result: Answer | AggregatorError) -> LineAnswer:
         if isinstance(result, AggregatorError):
             return error_reply(line, result)
+        from aggregator.contract import encoding
+
         outcome = result.outcome
         return LineAnswer(
             encode(encoding.verdict_out(result, self._service.settings)), outcome.verdict, outcome.keep
@@ -184,6 +189,8 @@ async def _single_batch(articles: Sequence[Article]) -> AsyncIterator[Sequence[A
 def _decode(line: Line, defaults: BatchDefaults) -> Article | InvalidInput:
     if line.error is not None:
         return line.error
+    from aggregator.contract.decoding import decode_article
+
     try:
         return defaults.apply(decode_article(line.data))
     except InvalidInput as error:

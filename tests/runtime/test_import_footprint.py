@@ -34,10 +34,15 @@ UNWANTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("program", [WEB, BACKGROUND], ids=["web", "background"])
+COMMAND = "import aggregator.cli, aggregator.cli.ingest"
+SERVICE = {"aggregator.app", "aggregator.index", "aggregator.events"}  # what runs in another process then
+
+
+@pytest.mark.parametrize("program", [WEB, BACKGROUND, COMMAND], ids=["web", "background", "command"])
 def test_no_unwanted_package_is_imported(program: str) -> None:
-    """With models, dictionaries and the HTML extraction loaded, in English and Chinese."""
-    program += f"import sys; print(*sorted({UNWANTED!r} & set(sys.modules)))"
+    """With models, dictionaries and the HTML extraction loaded, in English and Chinese; a command without."""
+    unwanted = UNWANTED | SERVICE if program == COMMAND else UNWANTED
+    program += f"\nimport sys; print(*sorted({unwanted!r} & set(sys.modules)))"
     completed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_LIMIT_S, check=True
     )

@@ -1,13 +1,14 @@
 """Mutated bytes against every decoder, and their CPU time per byte; a short form is part of the tests.
 
-    python -m tests.hostile.fuzz [--guided] [--share 1.0] [--only NAME ...] [--seed N]
+    python -m tests.hostile.fuzz [--guided [--seconds N]] [--share 1.0] [--only NAME ...] [--seed N]
 
 Prints executions and the highest CPU time per input byte of each target; exit code 1 if any input raised an
 error other than ``AggregatorError`` or exceeded the target's bound on CPU. Inputs are seeds with a few bytes
 changed, in every eighth of them with a part repeated up to ``Target.max_bytes``, which shows costs that grow
 faster than the input. An input counts with at least MIN_BYTES, and its CPU time is the least of REPEATS runs.
 With ``--guided`` atheris (libFuzzer) searches for inputs that reach new code instead, in one process per
-target, and CPU time is not measured. ``--share`` scales each target's number of executions.
+target, for ``--seconds`` or a number of executions, and CPU time is not measured. ``--share`` scales each
+target's number of executions.
 """
 
 from __future__ import annotations
@@ -150,7 +151,9 @@ def mutate(rng: random.Random, data: bytes) -> bytes:
     return bytes(out)
 
 
-def fuzz_guided(share: float, seed: int, only: Sequence[str]) -> tuple[dict[str, Executions], list[str]]:
+def fuzz_guided(
+    limit: Sequence[str], seed: int, only: Sequence[str]
+) -> tuple[dict[str, Executions], list[str]]:
     """The same with atheris, in one process per target, since atheris exits its process."""
     from tests.hostile.targets import targets
 
@@ -160,7 +163,7 @@ def fuzz_guided(share: float, seed: int, only: Sequence[str]) -> tuple[dict[str,
         for target in targets(Path(directory)):
             if only and target.name not in only:
                 continue
-            options = ["--target", target.name, "--share", str(share), "--seed", str(seed)]
+            options = ["--target", target.name, *limit, "--seed", str(seed)]
             started_s = time.perf_counter()
             done = subprocess.run(
                 [sys.executable, "-m", "tests.hostile.fuzz", *options],
@@ -181,7 +184,7 @@ def fuzz_guided(share: float, seed: int, only: Sequence[str]) -> tuple[dict[str,
     return executions, failures
 
 
-def run_atheris(name: str, share: float, seed: int) -> None:
+def run_atheris(name: str, share: float, seconds: int, seed: int) -> None:
     """Run one target with atheris; does not return."""
     import atheris
 
@@ -199,11 +202,14 @@ def run_atheris(name: str, share: float, seed: int) -> None:
         with suppress(AggregatorError):
             target.run(data)
 
-    limits = [f"-runs={max(1, round(share * target.runs))}", f"-seed={seed}", f"-max_len={MAX_INPUT_BYTES}"]
+    runs = max(1, round(share * target.runs))
+    limit = f"-max_total_time={seconds}" if seconds else f"-runs={runs}"
     atheris.Setup(
         [
             sys.argv[0],
-            *limits,
+            limit,
+            f"-seed={seed}",
+            f"-max_len={MAX_INPUT_BYTES}",
             "-print_final_stats=1",
             "-timeout=20",
             f"-artifact_prefix={directory}/",
@@ -221,15 +227,19 @@ def main() -> int:
     )
     options.add_argument("--guided", action="store_true", help="by atheris, which looks for new code")
     options.add_argument("--share", type=float, default=1.0, help="of the usual number of executions")
+    options.add_argument("--seconds", type=int, default=0, help="for each target, with --guided")
     options.add_argument("--only", nargs="*", default=(), metavar="TARGET")
     options.add_argument("--inputs", action="store_true", help="print the start of the slowest inputs")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--target", help=argparse.SUPPRESS)
     args = options.parse_args()
     if args.target:
-        run_atheris(args.target, args.share, args.seed)
-    run = fuzz_guided if args.guided else fuzz
-    executions, failures = run(args.share, args.seed, args.only)
+        run_atheris(args.target, args.share, args.seconds, args.seed)
+    if args.guided:
+        limit = ["--share", str(args.share), "--seconds", str(args.seconds)]
+        executions, failures = fuzz_guided(limit, args.seed, args.only)
+    else:
+        executions, failures = fuzz(args.share, args.seed, args.only)
     print(f"{'fuzz target':22} {'executions':>10} {'s':>7} {'ns CPU/byte':>12} {'of bytes':>9} {'bound':>9}")
     for name, done in executions.items():
         print(

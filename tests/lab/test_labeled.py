@@ -10,7 +10,7 @@ import pandas
 import pytest
 
 from aggregator.errors import InvalidInput
-from aggregator_lab.labeled import load_articles, load_labeled
+from aggregator_lab.labeled import load_articles, load_labeled, two_valued
 
 
 def file_of(directory: Path, *rows: dict[str, Any]) -> str:
@@ -39,10 +39,25 @@ def test_numbers_are_labels(tmp_path: Path, label: object, expected: str) -> Non
     assert load_labeled([file_of(tmp_path, row(cluster=label))])[0].label == expected
 
 
+@pytest.mark.parametrize(
+    ("spellings", "expected"),
+    [
+        ([True, 1, 1.0, "1", "true", "True ", "TRUE", "yes", "y", "t"], True),
+        ([False, 0, 0.0, "0", "0.0", "false", "No", "n", "f"], False),
+        ([None, "", "maybe", 2, -1, "10", [True]], None),
+    ],
+)
+def test_judgments_have_the_usual_spellings(spellings: list[object], expected: bool | None) -> None:
+    """Of JSON, CSV, pandas and people."""
+    assert {two_valued(value) for value in spellings} == {expected}
+
+
 @pytest.mark.parametrize("label", [None, "", True, 1.5, ["ferry"]])
 def test_a_row_without_a_label_is_named_by_its_position(tmp_path: Path, label: object) -> None:
     """Ids need not be unique, so the position says more."""
-    with pytest.raises(InvalidInput, match=r"^Article 2 has no `cluster`;"):
+    with pytest.raises(
+        InvalidInput, match=r"^Article 2 has no `cluster`, .*; map one with --column cluster="
+    ):
         load_labeled([file_of(tmp_path, row(), row("a2", cluster=label))])
 
 

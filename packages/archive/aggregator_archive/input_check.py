@@ -42,6 +42,19 @@ def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[
     return remarks
 
 
+def require_columns(files: Sequence[str], columns: Sequence[tuple[str, str]]) -> None:
+    """Raise InvalidInput unless each file has the column of each (field, column) in a row."""
+    for file in files if columns else ():
+        missing, seen = {column for _, column in columns}, dict[str, None]()
+        for row in rows.read_rows([file]):
+            missing.difference_update(row)
+            seen.update(dict.fromkeys(row))
+            if not missing:
+                break
+        else:
+            _check_named(file, list(seen), dict(columns))
+
+
 def _check_parquet(file: str, column_names: Mapping[str, str]) -> None:
     parquet = import_optional(*rows.PYARROW)
     try:
@@ -78,7 +91,7 @@ def _check_table(file: str, columns: Sequence[str], column_names: Mapping[str, s
         given = meant or {"FIELD": "NAME"}
         options = " ".join(f"--column {field}={_quoted(column)}" for field, column in given.items())
         raise InvalidInput(
-            f"{file}: its columns are {_listed(columns)}; map them to {', '.join(rows.ARTICLE_FIELDS)} "
+            f"{file}: its columns are {rows.listed(columns)}; map them to {', '.join(rows.ARTICLE_FIELDS)} "
             f"with {options}."
         )
 
@@ -113,14 +126,8 @@ def _json_columns(file: str) -> Iterator[list[str]]:
 def _check_named(file: str, columns: Sequence[str], column_names: Mapping[str, str]) -> None:
     for field, column in column_names.items():
         if column not in columns:
-            raise InvalidInput(
-                f"column: {file} has no column {column!r} for {field}; its columns are {_listed(columns)}."
-            )
-
-
-def _listed(columns: Sequence[str]) -> str:
-    more = ", ..." if len(columns) > rows.MAX_NAMED_COLUMNS else ""
-    return ", ".join(columns[: rows.MAX_NAMED_COLUMNS]) + more
+            found = f"its columns are {rows.listed(columns)}."
+            raise InvalidInput(f"column: {file} has no column {column!r} for {field}; {found}")
 
 
 def _is_utf8(file: str, head: bytes) -> bool:

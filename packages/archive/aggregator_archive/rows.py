@@ -97,17 +97,30 @@ def blocks_of_rows(rows: Iterable[dict[str, Any]]) -> Iterator[Block]:
         yield Block(number, "", group)
 
 
-def read_rows(files: Sequence[str]) -> Iterator[dict[str, Any]]:
+def read_rows(files: Sequence[str], columns: Sequence[tuple[str, str]] = ()) -> Iterator[dict[str, Any]]:
     """Yield every row as a mapping; of CSV and Parquet the columns that have a value, times as ISO 8601 text.
 
-    Raises InvalidInput at the first row that cannot be read.
+    ``columns``: fields that are added to each row, and the column that has the value. Raises InvalidInput at
+    the first row that cannot be read.
     """
     for block in read_blocks(files):
         for number, row in block.rows:
             try:
-                yield _row_with_values(row)
+                found = _row_with_values(row)
             except InvalidInput as error:
                 raise InvalidInput(f"{jsonl.Line(block.file, number).location}: {error}") from None
+            yield {**found, **{field: found[name] for field, name in columns if name in found}}
+
+
+def column_hint(columns: Iterable[str], field: str) -> str:
+    """The end of a sentence on a row without a field: its columns, and the option to map one."""
+    return f": the columns are {listed(list(columns))}; map one with --column {field}=NAME."
+
+
+def listed(columns: Sequence[str]) -> str:
+    """The first columns, separated by commas."""
+    more = ", ..." if len(columns) > MAX_NAMED_COLUMNS else ""
+    return ", ".join(columns[:MAX_NAMED_COLUMNS]) + more
 
 
 def _json_object(row: bytes) -> dict[str, Any]:

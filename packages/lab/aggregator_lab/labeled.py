@@ -13,11 +13,14 @@ import msgspec
 from aggregator.contract.decoding import decode, to_article
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_archive.rows import read_rows
+from aggregator_archive.rows import column_hint, read_rows
 from aggregator_client.decision import ARTICLE_FIELDS
 from aggregator_client.wire import ArticleIn
 
 DEFAULT_LANG = "en"  # of articles that declare no language
+Columns = Sequence[tuple[str, str]]  # fields of rows, each with its column
+_JUDGMENTS = dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), True)
+_JUDGMENTS |= dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), False)
 AS_LABELED, MERGED = "as labelled", "groups merged"  # names of the labelings in results
 # Labels of the SpotSigs gold set that share page texts (some pages are identical): a correct match across
 # them counts as false "as labelled", so results are also given with each group of labels merged.
@@ -80,21 +83,28 @@ def labelings(gold: Sequence[LabeledArticle]) -> dict[str, dict[str, str]]:
     return found
 
 
-def load_articles(files: Sequence[str]) -> list[Article]:
-    """The articles of all rows. Raises InvalidInput."""
-    return [_parse_article(row) for row in read_rows(files)]
+def two_valued(value: Any) -> bool | None:
+    """A judgment in any of the usual spellings, as text, number or truth value; None if it is none."""
+    return _JUDGMENTS.get(str(value).strip().lower())
 
 
-def load_labeled(files: Sequence[str], *, unique_ids: bool = True) -> list[LabeledArticle]:
+def load_articles(files: Sequence[str], columns: Columns = ()) -> list[Article]:
+    """The articles of all rows; ``columns`` as for ``read_rows``. Raises InvalidInput."""
+    return [_parse_article(row) for row in read_rows(files, columns)]
+
+
+def load_labeled(
+    files: Sequence[str], columns: Columns = (), *, unique_ids: bool = True
+) -> list[LabeledArticle]:
     """The articles of all rows with their labels. Raises InvalidInput for invalid rows and empty files.
 
     ``unique_ids``: reject an id that occurs twice, since a service would take the second for a new version.
     """
     labeled = [
         LabeledArticle(
-            _parse_article(row), _parse_label(row, position), str(row.get("original")).lower() == "true"
+            _parse_article(row), _parse_label(row, position), bool(two_valued(row.get("original")))
         )
-        for position, row in enumerate(read_rows(files), 1)
+        for position, row in enumerate(read_rows(files, columns), 1)
     ]
     if not labeled:
         raise InvalidInput(f"{', '.join(files)}: no articles found.")
@@ -122,7 +132,6 @@ def _parse_label(row: dict[str, Any], position: int) -> str:
     if isinstance(label, int) and not isinstance(label, bool):
         return str(label)
     if not isinstance(label, str) or not label:
-        raise InvalidInput(
-            f"Article {position} has no `cluster`; give each article one, the same for duplicates."
-        )
+        need = f"Article {position} has no `cluster`, the same for duplicates"
+        raise InvalidInput(need + column_hint(row, "cluster"))
     return label

@@ -172,6 +172,7 @@ def test_known_events_of_several_lists_are_scored(tmp_path: Path, capsys: pytest
     [
         ("id,text,cluster", "{n},{text},c", "near-duplicates", "policy"),
         ("text1;text2;same", "{text};{text} {n};{same}", "pairs", "alike"),
+        ("question1,question2,is_duplicate", "{text},{text} {n},{n}", "pairs", "alike"),
         ("id,title", "{n},Ferry number {n} is late", "duplicates", "articles"),
     ],
 )
@@ -181,10 +182,12 @@ def test_own_data_is_judged_by_the_protocol_of_its_columns(
     """It says which, and prints what that protocol prints."""
     text = " ".join(f"word{i}" for i in range(40))
     file = tmp_path / "own.csv"
-    rows = [row.format(n=n, text=text, same=n % 2 == 0) for n in range(4)]
+    rows = [row.format(n=n, text=text, same=n % 2 == 0) for n in range(2 if "question1" in header else 4)]
     file.write_text("\n".join([header, *rows]), encoding="utf-8")
 
-    assert run("evaluate", "own", "--json", "--min-containment", "0.3", str(file)) == 0
+    names = {"text1": "question1", "text2": "question2", "same": "is_duplicate"}
+    columns = [f"--column={field}={name}" for field, name in names.items() if name in header]
+    assert run("evaluate", "own", "--json", "--min-containment", "0.3", *columns, str(file)) == 0
 
     printed = capsys.readouterr()
     assert f"`aggregator evaluate {protocol}`" in printed.err
@@ -196,7 +199,15 @@ def test_own_data_with_another_header_case_is_refused_with_the_names(
 ) -> None:
     """Not judged as if it had no labels."""
     file = tmp_path / "own.csv"
-    file.write_text("Id;text;Cluster\n1;Ferry late;a\n", encoding="utf-8")
+    file.write_text("Id;text;Cluster\n1;Ferry late;a\n2;Ferry late;a\n", encoding="utf-8")
 
     assert run("evaluate", "own", str(file)) == 2
-    assert "Rename these columns: Cluster to cluster, Id to id;" in capsys.readouterr().err
+    assert "map these with --column cluster=Cluster --column id=Id." in capsys.readouterr().err
+    named = ("--column", "cluster=Cluster", "--column", "id=Id")
+    assert run("evaluate", "near-duplicates", str(file), *named) == 0
+    assert run("evaluate", "near-duplicates", str(file), "--column", "cluster=klaster") == 2
+    assert f"column: {file} has no column 'klaster' for cluster; its columns are Id, text, Cluster." in (
+        capsys.readouterr().err
+    )
+    assert run("evaluate", "pairs", str(file), "--column", "txt=text") == 2
+    assert "'txt=text' is not FIELD=NAME with FIELD one of id, title, text" in capsys.readouterr().err

@@ -59,8 +59,18 @@ def test_policies_call_copies_duplicates() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ([{"text1": "a", "text2": "b"}], "Pair 1 has neither"),
-        ([{"text1": "a", "same": True}], "Pair 1 has no `text2`"),
+        (
+            [{"text1": "a", "text2": "b", "is_duplicate": 1}],
+            "Pair 1 has neither .*: the columns are text1, text2, is_duplicate; map .* --column same=NAME",
+        ),
+        (
+            [row(1, 1, same=1), row(1, 1, same="maybe")],
+            "Pair 2: `same` is 'maybe'; expected true or false, 1",
+        ),
+        (
+            [{"text1": "a", "question2": "b", "same": True}],
+            "Pair 1 has no `text2`: the columns are text1, question2, same; map one with --column text2=NAME",
+        ),
         ([row(1, 1, same=True)], "all of one kind"),
     ],
 )
@@ -88,3 +98,5 @@ def test_judgments_may_be_cells_of_csv() -> None:
     ]
 
     assert parse_pairs(cells) == parse_pairs(ROWS)
+    ones = [{**pair, "same": int(pair["same"])} if "same" in pair else pair for pair in ROWS]
+    assert parse_pairs(ones) == parse_pairs(ROWS)

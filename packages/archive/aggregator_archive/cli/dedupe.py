@@ -20,7 +20,6 @@ from aggregator_archive.input_check import check_inputs
 from aggregator_archive.job import Job, Method, prepare_work_dir
 from aggregator_archive.output import write_results
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
-from aggregator_archive.rows import ARTICLE_FIELDS
 
 SMALL_INPUT_BYTES = 1_000_000
 
@@ -81,7 +80,7 @@ def build_job(args: argparse.Namespace, settings: Settings) -> Job:
     )  # fmt: skip
     if args.cluster == "average" and not 0 <= method.threshold <= 1:
         raise ConfigurationError(f"threshold: {method.threshold:g} is not a resemblance from 0 to 1.")
-    encoding = Encoding(settings.models_dir, _parse_columns(args.column), args.lang or "", args.shingles)
+    encoding = Encoding(settings.models_dir, tuple(sorted(args.column)), args.lang or "", args.shingles)
     return Job(
         inputs=tuple(args.files),
         out_dir=Path(args.out),
@@ -95,18 +94,6 @@ def build_job(args: argparse.Namespace, settings: Settings) -> Job:
         by_headline=args.by_headline,
         write_copy=not args.no_copy,
     )
-
-
-def _parse_columns(options: list[str]) -> tuple[tuple[str, str], ...]:
-    columns = []
-    for option in options:
-        field, separator, column = option.partition("=")
-        if not separator or field not in ARTICLE_FIELDS:
-            raise ConfigurationError(
-                f"column: {option!r} is not FIELD=COLUMN with FIELD one of {', '.join(ARTICLE_FIELDS)}."
-            )
-        columns.append((field, column))
-    return tuple(sorted(columns))
 
 
 class ProgressBars(ProgressListener):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from aggregator.cli import common_options
+
+ARTICLE_COLUMNS = ("id", "title", "text", "html", "url", "source", "published_at", "lang")
 
 
 def add_dedupe_command(commands: Any) -> None:
@@ -52,11 +56,24 @@ def add_replay_command(commands: Any) -> None:
     )
 
 
-def _add_io_options(group: Any) -> None:
+def add_column_option(group: Any, fields: Sequence[str]) -> None:
+    """Add ``--column FIELD=NAME``, whose value is a list of pairs of a field and its column."""
+
+    def pair(text: str) -> tuple[str, str]:
+        field, separator, column = text.partition("=")
+        if not separator or field not in fields:
+            expected = f"FIELD=NAME with FIELD one of {', '.join(fields)}"
+            raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
+        return field, column
+
     group.add_argument(
-        "--column", metavar="FIELD=NAME", action="append", default=[],
-        help="column of a field (id, title, text, html, url, source, published_at, lang); repeatable",
+        "--column", metavar="FIELD=NAME", action="append", default=[], type=pair,
+        help=f"column of a field ({', '.join(fields)}); repeatable",
     )  # fmt: skip
+
+
+def _add_io_options(group: Any) -> None:
+    add_column_option(group, ARTICLE_COLUMNS)
     group.add_argument(
         "--lang", metavar="TAG", help="language of articles that declare none (default: detect)"
     )

@@ -33,7 +33,7 @@ def compare_methods(args: argparse.Namespace, settings: Settings) -> int:
     levels = {level.name: level for level in (CLEAN, *NOISE_LEVELS, *SINGLE_KINDS)}
     _check_names("method", args.method, METHOD_NAMES)
     _check_names("level", args.level, levels)
-    gold = first_per_label(load_labeled(args.files, unique_ids=False), args.per_label)
+    gold = first_per_label(load_labeled(args.files, args.column, unique_ids=False), args.per_label)
     chosen = [levels[name] for name in args.level] if args.level else [CLEAN, *NOISE_LEVELS]
     results = methods.evaluate(
         gold, methods=args.method or default_methods(), levels=chosen, processes=args.processes
@@ -136,12 +136,12 @@ def _load(args: argparse.Namespace, analyzer: Analyzer) -> features.FeatureData:
         ]
 
     def labeled(files: Sequence[str]) -> list[tuple[Analysis, str]]:
-        gold = first_per_label(load_labeled(files) if files else [], args.per_label)
+        gold = first_per_label(load_labeled(files, args.column) if files else [], args.per_label)
         found = analyses([item.article for item in gold])
         labels = (merged_label(item.label) for item in gold)
         return [(item, label) for item, label in zip(found, labels, strict=True) if item]
 
-    articles = read_articles(args.corpus).articles
+    articles = read_articles(args.corpus, columns=args.column).articles
     sampled = articles[:: max(1, len(articles) // args.max)][: args.max]
     corpus = [item for item in analyses(sampled) if item]
     copies = labeled(args.files)
@@ -149,7 +149,7 @@ def _load(args: argparse.Namespace, analyzer: Analyzer) -> features.FeatureData:
         raise InvalidInput(
             f"No articles of group {args.group!r} in these files; give others or another --group."
         )
-    judged = parse_pairs(read_rows(args.pairs)) if args.pairs else []
+    judged = parse_pairs(read_rows(args.pairs, args.column)) if args.pairs else []
     firsts, seconds = analyses([pair.first for pair in judged]), analyses([pair.second for pair in judged])
     return features.FeatureData(
         corpus[::2],

@@ -10,6 +10,7 @@ import functools
 import importlib
 import itertools
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -25,8 +26,9 @@ from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
 from aggregator.time_units import HOUR_MS
 from aggregator_archive.cli.dedupe import selected_policy
+from aggregator_archive.input_check import require_columns
 from aggregator_archive.rows import read_rows
-from aggregator_client.decision import ARTICLE_FIELDS
+from aggregator_lab.cli.evaluate_options import COLUMNS
 from aggregator_lab.evaluation import calibration
 from aggregator_lab.evaluation.calibration import Curve
 from aggregator_lab.evaluation.rankings import RANKINGS
@@ -40,34 +42,38 @@ COLUMN_ROWS = 100  # whose columns ``own`` looks at
 # Protocols of ``own`` by the columns that their files have; the last fits all articles.
 PROTOCOLS_BY_COLUMNS = {("text1", "text2"): "pairs", ("cluster",): "near-duplicates", (): "duplicates"}
 
-KNOWN_COLUMNS = {*ARTICLE_FIELDS, "cluster", "text1", "text2", "same", "overall"}
-
 
 def own(args: argparse.Namespace, settings: Settings) -> int:
     """Run the protocol that fits the columns of the files, and say which."""
-    jsonl.check_readable(args.files)
+    _check_files(args)
     columns = set[str]()
-    for row in itertools.islice(read_rows(args.files), COLUMN_ROWS):
+    for row in itertools.islice(read_rows(args.files, args.column), COLUMN_ROWS):
         columns.update(row)
-    wrong = {c: c.strip().lower() for c in columns if c not in KNOWN_COLUMNS}
-    if renamed := [f"{c} to {name}" for c, name in sorted(wrong.items()) if name in KNOWN_COLUMNS - columns]:
-        raise InvalidInput(f"Rename these columns: {', '.join(renamed)}; names are in lower case.")
+    wrong = {c: c.strip().lower() for c in columns if c not in COLUMNS}
+    if mapped := [f"{name}={c}" for c, name in sorted(wrong.items()) if name in {*COLUMNS} - columns]:
+        options = " ".join(f"--column {shlex.quote(pair)}" for pair in mapped)
+        raise InvalidInput(f"Names of columns are in lower case; map these with {options}.")
     wanted, name = next(item for item in PROTOCOLS_BY_COLUMNS.items() if columns.issuperset(item[0]))
     found = f"columns {', '.join(wanted)}" if wanted else "no labels (cluster, or text1, text2 and same)"
     print(f"{found} in {', '.join(sorted(columns))}: `aggregator evaluate {name}`", file=sys.stderr)
     chosen = args.protocols[name].parse_args([*args.files, *(["--json"] if args.json else [])])
-    for option in (*SETTING_FIELDS, "config_file"):
+    for option in (*SETTING_FIELDS, "config_file", "column"):
         if hasattr(args, option):
             setattr(chosen, option, getattr(args, option))
     module, _, function = chosen.command_path.partition(":")
     return int(getattr(importlib.import_module(module), function)(chosen, settings))
 
 
+def _check_files(args: argparse.Namespace, *others: str) -> None:
+    jsonl.check_readable([*args.files, *others])
+    require_columns(args.files, args.column)
+
+
 def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
     """Score verdicts on labeled articles, under the rule of the paper and under the current policy."""
     from aggregator_lab.evaluation import near_duplicates as protocol
 
-    jsonl.check_readable([*args.files, *args.background])
+    _check_files(args, *args.background)
     gold, background = _load_gold(args)
     if args.grid:
         return _evaluate_grid(args, gold, background)
@@ -94,7 +100,7 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
 
 def _load_gold(args: argparse.Namespace) -> tuple[list[LabeledArticle], list[Article]]:
     """Labeled articles and those stored before them; with ``--plant`` both are made from unlabeled files."""
-    background = load_articles(args.background)
+    background = load_articles(args.background, args.column)
     if not args.plant:
         return _load_labeled(args), background
     from aggregator_lab.evaluation.article_files import read_articles
@@ -102,13 +108,13 @@ def _load_gold(args: argparse.Namespace) -> tuple[list[LabeledArticle], list[Art
 
     if args.html:
         raise InvalidInput("plant: copies are made from texts; leave out --html.")
-    gold, others = plant_copies(read_articles(args.files).articles, args.plant)
+    gold, others = plant_copies(read_articles(args.files, columns=args.column).articles, args.plant)
     return gold, [*background, *others]
 
 
 def _load_labeled(args: argparse.Namespace) -> list[LabeledArticle]:
     """Labeled articles; with ``--html`` the texts are replaced by the markup of their pages."""
-    labeled = load_labeled(args.files)
+    labeled = load_labeled(args.files, args.column)
     if not args.html:
         return labeled
     from aggregator_lab.evaluation.article_files import with_page_html
@@ -157,9 +163,9 @@ def clusters(args: argparse.Namespace, settings: Settings) -> int:
     """Compare duplicate groups with labeled ones."""
     from aggregator_lab.evaluation import near_duplicates as protocol
 
-    jsonl.check_readable([*args.files, *args.background])
+    _check_files(args, *args.background)
     gold, analyzer = _load_labeled(args), load_analyzer(settings)
-    background, policy = load_articles(args.background), selected_policy(args, settings)[1]
+    background, policy = load_articles(args.background, args.column), selected_policy(args, settings)[1]
     rows = asyncio.run(
         protocol.evaluate_groups(gold, analyzer, policy=policy, orders=args.orders, background=background)
     )
@@ -171,8 +177,9 @@ def pairs(args: argparse.Namespace, settings: Settings) -> int:
     """Score human-judged pairs."""
     from aggregator_lab.evaluation import pairs as protocol
 
-    jsonl.check_readable(args.files)
-    report = protocol.evaluate(protocol.parse_pairs(read_rows(args.files)), load_analyzer(settings))
+    _check_files(args)
+    judged = protocol.parse_pairs(read_rows(args.files, args.column))
+    report = protocol.evaluate(judged, load_analyzer(settings))
     print(json.dumps(report.as_json()) if args.json else protocol.format_table(report))
     return EXIT_OK
 
@@ -183,17 +190,18 @@ def related(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator_lab.evaluation.article_files import read_articles
     from aggregator_lab.evaluation.judgments import read_judgments
 
-    jsonl.check_readable([*args.files, *args.background, *args.unrelated])
+    _check_files(args, *args.background, *args.unrelated)
     if missing := set(args.compare or ()).difference(RANKINGS):
         raise InvalidInput(f"--compare: {missing.pop()!r} is not one of {', '.join(RANKINGS)}.")
-    analyzer, background = load_analyzer(settings), load_articles(args.background)
-    unrelated = read_articles(args.unrelated).articles if args.unrelated else []
+    analyzer, background = load_analyzer(settings), load_articles(args.background, args.column)
+    unrelated = read_articles(args.unrelated, columns=args.column).articles if args.unrelated else []
     results = []
     for file in args.files:
-        labels = {str(row.get("id")): str(row["cluster"]) for row in read_rows([file]) if row.get("cluster")}
+        rows = read_rows([file], args.column)
+        labels = {str(row.get("id")): str(row["cluster"]) for row in rows if row.get("cluster")}
         report = asyncio.run(
             protocol.evaluate(
-                read_articles([file]).articles,
+                read_articles([file], columns=args.column).articles,
                 analyzer,
                 labels=labels,
                 background=background,
@@ -222,13 +230,15 @@ def relatedness(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator_lab.evaluation.judgments import read_judgments
     from aggregator_lab.evaluation.pairs import parse_pairs
 
-    jsonl.check_readable([*args.files, *args.pairs])
+    _check_files(args, *args.pairs)
     analyzer = load_analyzer(settings)
-    rows = parse_pairs(read_rows(args.pairs)) if args.pairs else []
+    rows = parse_pairs(read_rows(args.pairs, args.column)) if args.pairs else []
     found = protocol.evidence_of_rows(rows, analyzer)
     for file in args.files:
         judged = read_judgments(args.judged, [file])
-        found += asyncio.run(protocol.evidence_of_ids(read_articles([file]).articles, judged, analyzer))
+        found += asyncio.run(
+            protocol.evidence_of_ids(read_articles([file], columns=args.column).articles, judged, analyzer)
+        )
     result = protocol.evaluate(found)
     print(json.dumps(result, indent=1))
     return EXIT_OK

@@ -17,6 +17,7 @@ from aggregator.domain import Article
 from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
 from aggregator_archive.cli.dedupe import selected_policy
+from aggregator_archive.input_check import require_columns
 from aggregator_lab.cli.evaluate import load_analyzer
 from aggregator_lab.evaluation import built_streams, duplicates, edit_recall, judgments
 from aggregator_lab.evaluation.article_files import ArticleFile, read_articles
@@ -31,12 +32,13 @@ DEFAULT_OVERLAPS, DEFAULT_COLLISIONS = [0.2], [3]  # of --compare shingling and 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Count the duplicates of the files, or what is lost in streams built from them."""
     jsonl.check_readable(args.files)
+    require_columns(args.files, args.column)
     return asyncio.run(_evaluate(args, settings))
 
 
 async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
     compared, published = _compared_settings(args)
-    read = read_articles(args.files, args.max)
+    read = read_articles(args.files, args.max, args.column)
     _print_left_out(read)
     analyzer, policy = load_analyzer(settings), selected_policy(args, settings)[1]
     if args.built:

@@ -17,7 +17,12 @@ from aggregator.cli.common_options import (
     positive_int,
 )
 from aggregator.extensions import feature_names
+from aggregator_archive.cli.options import ARTICLE_COLUMNS, add_column_option
 
+COLUMNS = (
+    *ARTICLE_COLUMNS, "cluster", "original",
+    *(name + side for side in "12" for name in ("title", "text", "lang")), "same", "overall",
+)  # fmt: skip
 POLICY_SETTINGS = (*DEDUP_SETTINGS, *MODEL_SETTINGS, *LOG_SETTINGS)
 
 
@@ -53,6 +58,7 @@ def _add_own(protocols: Any) -> None:
         "files", nargs="+", metavar="FILE",
         help="articles with a `cluster` each, pairs (text1, text2, same), or articles without labels",
     )  # fmt: skip
+    add_column_option(command, COLUMNS)
     _add_json_option(command)
     add_policy_options(command, POLICY_SETTINGS)
     command.set_defaults(protocols=protocols.choices)
@@ -71,6 +77,7 @@ def _add_near_duplicates(protocols: Any) -> None:
     )  # fmt: skip
     _add_html_option(command)
     _add_calibration_options(command)
+    add_column_option(command, COLUMNS)
     _add_json_option(command)
     command.add_argument(
         "--grid", nargs="?", const="ours", choices=("ours", "published"),
@@ -146,6 +153,7 @@ def _add_duplicates(protocols: Any) -> None:
         help="print N random duplicates with keep false below their matches, and N texts that are said not "
         "to be the article",
     )  # fmt: skip
+    add_column_option(command, COLUMNS)
     _add_json_option(command)
     add_policy_options(command, POLICY_SETTINGS)
 
@@ -159,21 +167,20 @@ def _add_clusters(protocols: Any) -> None:
     _add_files_option(command, "--background", "unlabeled articles")
     _add_html_option(command)
     _add_calibration_options(command)
+    add_column_option(command, COLUMNS)
     _add_json_option(command)
     add_policy_options(command, POLICY_SETTINGS)
 
 
 def _add_pairs(protocols: Any) -> None:
     command = add_command(
-        protocols,
-        "pairs",
-        "ROC AUC on human-judged pairs",
-        "aggregator_lab.cli.evaluate:pairs",
-        example="judged.jsonl",
-    )
+        protocols, "pairs", "ROC AUC on human-judged pairs", "aggregator_lab.cli.evaluate:pairs",
+        example="judged.jsonl --column same=is_duplicate",
+    )  # fmt: skip
     command.add_argument(
         "files", nargs="+", metavar="FILE", help="rows with text1, text2, and `same` or `overall`"
     )
+    add_column_option(command, COLUMNS)
     _add_json_option(command)
     add_settings_options(command, ("models_dir", *LOG_SETTINGS))
 
@@ -204,6 +211,7 @@ def _add_related(protocols: Any) -> None:
         help="count the wrong ones of the judged first answers: as for `evaluate duplicates`",
     )  # fmt: skip
     _add_files_option(command, "--unrelated", "report the mean number of answers to 300 articles of FILE")
+    add_column_option(command, COLUMNS)
     _add_json_option(command)
     add_policy_options(command, POLICY_SETTINGS)
 
@@ -216,6 +224,7 @@ def _add_relatedness(protocols: Any) -> None:
     command.add_argument("files", nargs="+", metavar="FILE", help="articles")
     command.add_argument("--judged", metavar="DIR", required=True, help="verdicts, as for `related`")
     _add_files_option(command, "--pairs", "pairs, as for `pairs`")
+    add_column_option(command, COLUMNS)
     add_settings_options(command, ("models_dir", *LOG_SETTINGS))
 
 
@@ -280,6 +289,7 @@ def _add_methods(protocols: Any) -> None:
     )  # fmt: skip
     _add_per_label_option(command)
     _add_processes_option(command, "methods")
+    add_column_option(command, COLUMNS)
     _add_json_option(command)
     add_settings_options(command, LOG_SETTINGS)
 
@@ -306,6 +316,7 @@ def _add_features(protocols: Any) -> None:
         help="use N articles of the corpus, evenly spaced (default 4000)",
     )  # fmt: skip
     _add_per_label_option(command)
+    add_column_option(command, COLUMNS)
     _add_json_option(command)
     add_settings_options(command, ("models_dir", *LOG_SETTINGS))
 

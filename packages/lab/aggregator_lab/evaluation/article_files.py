@@ -28,8 +28,13 @@ class ArticleFile:
     first_invalid: str = ""
 
 
-def read_articles(files: Sequence[str], limit: int | None = None) -> ArticleFile:
-    """Read at most ``limit`` articles of files as for ``dedupe``. Raises InvalidInput if there are none."""
+def read_articles(
+    files: Sequence[str], limit: int | None = None, columns: Sequence[tuple[str, str]] = ()
+) -> ArticleFile:
+    """Read at most ``limit`` articles of files as for ``dedupe``, ``columns`` as for ``rows.read_rows``.
+
+    Raises InvalidInput if there are none.
+    """
     read = ArticleFile()
     seen: set[str] = set()
     for file, number, row in _numbered_rows(files):
@@ -38,7 +43,7 @@ def read_articles(files: Sequence[str], limit: int | None = None) -> ArticleFile
         try:
             if isinstance(row, InvalidInput):
                 raise row
-            article = parse_article(row, {})
+            article = parse_article(row, dict(columns))
         except InvalidInput as error:
             read.invalid += 1
             read.first_invalid = read.first_invalid or f"{file}:{number}: {error}"

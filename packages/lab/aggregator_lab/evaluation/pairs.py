@@ -1,7 +1,7 @@
 """ROC AUC and policies on pairs of articles that people judged alike or not.
 
 Every row of a pair file has two articles, ``text1`` and ``text2`` (optionally ``title1``, ``lang1``, ...),
-and a judgment: ``same`` (true or false), or ``overall`` from 1 (same story) to 4 (unrelated) as in
+and a judgment: ``same`` (``labeled.two_valued``), or ``overall`` from 1 (same story) to 4 (unrelated) as in
 SemEval-2022 task 8, where <= 2 counts as alike, >= 3 as different, and pairs between are left out.
 
 Four scores are compared, each 0..1 and higher for more alike:
@@ -16,7 +16,7 @@ The pairs that each policy calls duplicates are scored as well.
 
 from __future__ import annotations
 
-import json
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +33,10 @@ from aggregator.dedup.copy_rule import Evidence
 from aggregator.dedup.verdict import Candidate, cosine, decide
 from aggregator.domain import Analysis, Article, ArticleRecord
 from aggregator.errors import InvalidInput
+from aggregator_archive.rows import column_hint
 from aggregator_lab.evaluation.metrics import precision_recall_f1, roc_auc
 from aggregator_lab.evaluation.near_duplicates import POLICIES
+from aggregator_lab.labeled import two_valued
 
 SCORES = ("similarity", "tf-idf", "overlap", "bits")
 MEASURES = ("precision", "recall", "f1")
@@ -165,26 +167,24 @@ def format_table(report: PairReport) -> str:
 
 
 def _parse_judgment(row: Mapping[str, Any], row_number: int) -> bool | None:
-    same, overall = _from_text(row.get("same")), _from_text(row.get("overall"))
-    if isinstance(same, bool):
+    given = row.get("same")
+    if (same := two_valued(given)) is not None:
         return same
-    if isinstance(overall, int | float) and not isinstance(overall, bool):
+    with contextlib.suppress(TypeError, ValueError):
+        overall = float(row.get("overall", ""))
         return True if overall <= MAX_SAME_RATING else False if overall >= MIN_DIFFERENT_RATING else None
-    raise InvalidInput(f"Pair {row_number} has neither `same` (true or false) nor `overall` (1 to 4).")
-
-
-def _from_text(value: Any) -> Any:
-    """The value of a cell of CSV that holds true, false or a number; other values unchanged."""
-    try:
-        return json.loads(value.lower()) if isinstance(value, str) else value
-    except ValueError:
-        return value
+    if given is not None:
+        raise InvalidInput(
+            f"Pair {row_number}: `same` is {given!r}; expected true or false, 1 or 0, yes or no."
+        )
+    need = f"Pair {row_number} has neither `same` (true or false, 1 or 0, yes or no) nor `overall` (1 to 4)"
+    raise InvalidInput(need + column_hint(row, "same"))
 
 
 def _parse_article(row: Mapping[str, Any], row_number: int, side: str) -> Article:
     title, text, lang = row.get("title" + side) or "", row.get("text" + side) or "", row.get("lang" + side)
     if not isinstance(title, str) or not isinstance(text, str) or not (title or text):
-        raise InvalidInput(f"Pair {row_number} has no `text{side}`.")
+        raise InvalidInput(f"Pair {row_number} has no `text{side}`{column_hint(row, f'text{side}')}")
     return Article(
         id=f"{row_number}.{side}", title=title, text=text, lang=lang if isinstance(lang, str) else None
     )

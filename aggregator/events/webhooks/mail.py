@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import smtplib
+import socket
 import ssl
 from dataclasses import dataclass
 from email.errors import MessageError
@@ -94,8 +96,19 @@ async def send_mail(
     except smtplib.SMTPResponseException as error:
         return f"the mail server answered {error.smtp_code} {_to_text(error.smtp_error)}"
     except (smtplib.SMTPException, OSError, ValueError) as error:
-        return f"the mail could not be sent through {server.host}: {error}"[:300]
+        return f"the mail could not be sent through {server.host}: {plain_reason(error)}"[:300]
     return None
+
+
+def plain_reason(error: Exception) -> str:
+    """Why a connection failed, without numbers of the system: "connection refused"."""
+    if isinstance(error, socket.gaierror):
+        return "there is no such host"
+    if isinstance(error, ssl.SSLError):
+        detail = getattr(error, "verify_message", "") or getattr(error, "reason", None) or "TLS failed"
+        return f"no secure connection: {detail.replace('_', ' ').lower()}"
+    code = getattr(error, "errno", None)
+    return os.strerror(code).lower() if code else str(error) or type(error).__name__
 
 
 def to_html(text: str) -> str:

@@ -20,7 +20,7 @@ from aiohttp import AddrInfoType
 from yarl import URL
 
 from aggregator.errors import InvalidInput
-from aggregator.events.webhooks.mail import SmtpServer, send_mail
+from aggregator.events.webhooks.mail import SmtpServer, plain_reason, send_mail
 from aggregator.events.webhooks.outbox import Delivery, DeliveryResult
 from aggregator.events.webhooks.subscriptions import Message, Subscription
 
@@ -124,9 +124,11 @@ class TargetSender:
         except TimeoutError:
             return DeliveryResult(f"no response within {TIMEOUT_S:g} s")
         except aiohttp.ClientConnectorError as error:
-            return DeliveryResult(f"cannot connect to {error.host}: {error.os_error}"[:300])
+            is_unknown = isinstance(error, aiohttp.ClientConnectorDNSError)
+            reason = "there is no such host" if is_unknown else plain_reason(error.os_error)
+            return DeliveryResult(f"cannot connect to {error.host}: {reason}"[:300])
         except (aiohttp.ClientError, OSError, InvalidInput, ValueError) as error:
-            return DeliveryResult((str(error) or type(error).__name__)[:300])
+            return DeliveryResult(plain_reason(error)[:300])
 
     async def _send_mail(self, address: str, delivery: Delivery, now_ms: int) -> DeliveryResult:
         try:

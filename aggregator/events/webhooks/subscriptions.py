@@ -71,7 +71,7 @@ class Subscription(msgspec.Struct, frozen=True):
     @property
     def service(self) -> str:
         """What it is called on the pages."""
-        return "E-mail" if self.kind == "mail" else "Webhook"
+        return "E-mail" if self.kind == "mail" else "Chat" if self.format == "slack" else "Webhook"
 
     @property
     def shown_url(self) -> str:

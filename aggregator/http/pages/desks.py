@@ -123,9 +123,11 @@ async def change(
             return await _desk_page(request, query, stored, form=form, preview=preview)
         await service.events.desks.change(stored.id, lambda _: edited)
     except (InvalidInput, Conflict) as error:
-        is_target = form.action == "add_target"
-        shown = desk_to_form(stored) if is_target else form
-        return await _desk_page(request, query, stored, form=shown, problem=str(error), target_form=form)
+        if form.action != "add_target":
+            return await _desk_page(request, query, stored, form=form, problem=str(error))
+        sentence = str(error).removeprefix(f"{getattr(error, 'field', '')}: ")
+        sentence = sentence[:1].upper() + sentence[1:]
+        return await _desk_page(request, query, stored, problem=sentence, target_form=form)
     return redirect(f"/desks/{stored.id}", "saved")
 
 
@@ -137,7 +139,7 @@ async def _add_target(request: web.Request, stored: Desk, form: DeskForm) -> web
         raise InvalidInput(f"address: {NO_SMTP_SERVER}.", field="address")
     wanted = TargetIn(kind, form.address, payload_format, form.later.split())  # type: ignore[arg-type]
     target, is_new = await add_target(request, stored, wanted)
-    if kind == "webhook" and is_new:  # the only time that the secret is shown
+    if form.kind == "webhook" and is_new:  # the only time that the secret is shown; chats check none
         return await _desk_page(request, DeskPageQuery(done="added"), stored, secret=target.secret)
     return redirect(f"/desks/{stored.id}", "added")
 
@@ -199,7 +201,7 @@ async def _desk_page(
         preview=preview or await _preview(request, stored),
         preview_days=PREVIEW_DAYS,
         is_unsaved=preview is not None,
-        target_form=target_form or EMPTY_FORM,
+        target_form=target_form or DeskForm(kind="mail" if service.settings.smtp_url else "slack"),
         problem=problem,
         secret=secret,
         notice=notice_of(query, view, service.clock()),

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import email
 import email.policy
+import socket
+import ssl
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from aggregator.errors import InvalidInput
-from aggregator.events.webhooks.mail import SmtpServer, parse_smtp_url, send_mail, validate_mail_address
+from aggregator.events.webhooks.mail import (
+    SmtpServer,
+    parse_smtp_url,
+    plain_reason,
+    send_mail,
+    validate_mail_address,
+)
 from tests.support.factories import EVENT_MS
 from tests.support.mail_server import MailServer, mail_server
 
@@ -72,7 +80,22 @@ async def test_a_server_that_is_away_is_named() -> None:
     """Nobody listens on port 1."""
     error = await send_mail(SmtpServer("127.0.0.1", 1, "n@x.example"), "d@x.example", "T", "B", "m", EVENT_MS)
 
-    assert error is not None and error.startswith("the mail could not be sent through 127.0.0.1: ")
+    assert error == "the mail could not be sent through 127.0.0.1: connection refused"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 1)"), "connection refused"),
+        (socket.gaierror(-2, "Name or service not known"), "there is no such host"),
+        (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] (_ssl.c:1006)"), "no secure connection: tls failed"),
+        (ValueError("odd"), "odd"),
+        (OSError(), "OSError"),
+    ],
+)
+def test_reasons_have_no_numbers_of_the_system(error: Exception, reason: str) -> None:
+    """Editors read them beside a target."""
+    assert plain_reason(error) == reason
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,44 @@ async def test_a_target_may_get_later_changes(client: Client, service: FakeServi
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "address", "sentence"),
+    [
+        ("slack", "http://chat.example/hook", "Expected a URL that begins with https://."),
+        ("webhook", "https://10.0.0.1/hook", "Webhooks go to public addresses only"),
+        ("mail", "desk at news", "Expected one e-mail address, such as desk@example.org."),
+    ],
+)
+async def test_a_refused_target_keeps_what_was_typed(
+    client: Client, service: FakeService, kind: str, address: str, sentence: str
+) -> None:
+    """With one sentence beside the form, without names of fields; the desk's own form is as stored."""
+    service.settings = replace(service.settings, smtp_url="smtp://mail.example", smtp_sender="n@x.example")
+    desk = await make_desk(client, service)
+    form = {"action": "add_target", "kind": kind, "address": address, "later": "closed"}
+    page = await (await client.post(f"/desks/{desk.id}", data=form)).text()
+
+    assert f'id="t-problem">{sentence}' in page
+    assert f'name="address" value="{address}"' in page
+    assert f'value="{kind}" selected' in page and 'value="closed" selected' in page
+    assert 'value="bridge, Brackwater"' in page
+
+
+async def test_the_form_offers_what_works(client: Client, service: FakeService) -> None:
+    """E-mail once a server is set up, else a chat, which gets no signing secret."""
+    desk = await make_desk(client, service)
+    without = await (await client.get(f"/desks/{desk.id}")).text()
+    form = {"action": "add_target", "kind": "slack", "address": "https://chat.example/in"}
+    added = await (await client.post(f"/desks/{desk.id}", data=form)).text()
+    service.settings = replace(service.settings, smtp_url="smtp://mail.example", smtp_sender="n@x.example")
+    with_mail = await (await client.get(f"/desks/{desk.id}")).text()
+
+    assert '<option value="mail" disabled>E-mail (not set up)' in without
+    assert 'value="slack" selected' in without and "AGGREGATOR_SMTP_SENDER" in without
+    assert "Added." in added and "whsec_" not in added
+    assert 'value="mail" selected' in with_mail and "AGGREGATOR_SMTP" not in with_mail
+
+
 async def test_mail_needs_a_server(client: Client, service: FakeService) -> None:
     """The sentence names the setting; with one the address is accepted."""
     desk = await make_desk(client, service)
@@ -152,7 +190,7 @@ async def test_mail_needs_a_server(client: Client, service: FakeService) -> None
     service.settings = replace(service.settings, smtp_url="smtp://mail.example", smtp_sender="n@x.example")
     accepted = await client.post(f"/desks/{desk.id}", data=form)
 
-    assert "AGGREGATOR_SMTP_URL" in await refused.text()
+    assert 'id="t-problem">E-mail is not set up' in await refused.text()
     assert accepted.status == 200 and "<code>desk@newsroom.example</code>" in await accepted.text()
 
 

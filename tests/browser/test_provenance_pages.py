@@ -78,6 +78,10 @@ async def test_the_pages_are_accessible_and_fit(
                 await details.click()
             assert await accessibility_violations(page) == [], path
             assert await overflow_px(page) <= 0, path
+            tables = await page.locator(".scroll-table").evaluate_all(
+                "all => all.map(t => t.scrollWidth - t.clientWidth)"
+            )
+            assert max(tables, default=0) <= 0, path  # no column is cut off
 
 
 async def test_who_had_it_first_is_found_without_scripts(browser: Browser, client: Client) -> None:

@@ -47,14 +47,18 @@ async def since(request: web.Request, service: Service, query: DaysPageQuery) ->
 
 
 async def day(request: web.Request, service: Service, date: str, query: DayQuery) -> web.Response:
-    """Page: the events of a day."""
+    """Page: the events of a day; of today also the others of the last 24 hours, as a night has two dates."""
     shown = await day_of(service, query, date)
+    start_ms, end_ms = shown.start_ms, shown.end_ms
 
     async def render() -> bytes:
-        lists: dict[str, list[Event]] = {"new": [], "earlier": []}
-        for event in await load_period(service, query.watch, shown.start_ms, shown.end_ms):
-            lists["new" if event.detected_at_ms >= shown.start_ms else "earlier"].append(event)
-        return await _page(request, query, shown, (shown.start_ms, shown.end_ms), lists)
+        lists: dict[str, list[Event]] = {"new": [], "earlier": [], "before": []}
+        for event in await load_period(service, query.watch, start_ms, end_ms):
+            lists["new" if event.detected_at_ms >= start_ms else "earlier"].append(event)
+        if start_ms <= (now_ms := service.clock()) < end_ms:
+            found = await load_period(service, query.watch, now_ms - DAY_MS, start_ms)
+            lists["before"] = [event for event in found if event.last_seen_ms < start_ms]
+        return await _page(request, query, shown, (start_ms, end_ms), lists)
 
     return await _cached(request, render)
 

@@ -27,7 +27,6 @@ from aggregator.events.storylines import Development
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, load_storyline
 from aggregator.http.pages import cards, html_response
-from aggregator.http.pages.cards import spread_chart
 from aggregator.http.pages.filters import query_value
 from aggregator.provenance.directory import families_among, select
 from aggregator.time_units import DAY_MS, HOUR_MS
@@ -68,7 +67,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         previous=previous,
         following=following,
         developments=await _developments(service, event) if previous or following or len(days) > 1 else [],
-        spread=spread_chart(event, loaded.items, service.clock()),
+        spread=cards.spread_chart(event, loaded.items, service.clock()),
         window=f"{service.settings.burst_window_hours:g} h",
         alternatives=loaded.alternatives,
         newest=loaded.items[-100:][::-1],

@@ -31,7 +31,6 @@ log = logging.getLogger(__name__)
 _running_tests: set[asyncio.Task[None]] = set()
 TargetState = Literal["unused", "working", "failing", "suspended"]
 MAX_HISTORY = 30
-TEST_MS = MINUTE_MS
 Done = Literal[
     "", "created", "saved", "deleted", "added", "removed", "ping", "enable", "disable", "retry", "resend"
 ]
@@ -207,7 +206,7 @@ def notice_of(query: DeskPageQuery, view: DeliveryView, now_ms: int) -> tuple[st
         return "", False
     attempts = (r.attempt for r in view.attempts)
     last = next((a for a in attempts if a.target == query.target and a.kind == "ping"), None)
-    if last is None or last.at_ms < now_ms - TEST_MS:
+    if last is None or last.at_ms < now_ms - MINUTE_MS:
         return f"The test to {row.name} is being sent; its result appears in the history.", False
     if last.error:
         return f"The test to {row.name} failed: {last.error}.", True

@@ -8,13 +8,14 @@ from typing import Any
 import feedparser  # no stubs
 import pytest
 
-from aggregator.app import Service
+from aggregator.app import Service, open_service
 from aggregator.contract.encoding import to_datetime
 from aggregator.events.desks import Desk
+from aggregator.settings import Settings
 from aggregator.time_units import DAY_MS, HOUR_MS
 from tests.http.handlers.test_search import client, service
 from tests.support.factories import commit_event, event
-from tests.support.fake_service import Client
+from tests.support.fake_service import Client, serving
 
 __all__ = ["client", "service"]
 
@@ -105,6 +106,31 @@ async def test_the_page_tells_new_from_earlier_events_and_links_the_days_around(
     assert "1 item that day, 2 in all" in earlier
     assert 'rel="prev" href="/days/2026-11-04?time_zone=Europe%2FLondon"' in text
     assert "No event had articles" in await get(client, "/days/2026-11-01")
+
+
+@pytest.mark.parametrize("hours", [0.05, 2])
+async def test_a_night_has_two_dates(hours: float) -> None:
+    """The page of today also has what else was seen within 24 hours; the route has the day."""
+    now_ms = MIDNIGHT_MS + round(hours * HOUR_MS)
+    async with (
+        open_service(Settings(store_url="memory"), clock=lambda: now_ms) as service,
+        serving(service) as client,
+    ):
+        await store(service, "quake", -5 * HOUR_MS, -HOUR_MS)
+        await store(service, "old", -30 * HOUR_MS, -25 * HOUR_MS)
+        if hours > 1:
+            await store(service, "vote", HOUR_MS, HOUR_MS)
+        text = await get(client, "/days/2026-11-05")
+        tokyo = await get(client, "/days/2026-11-05?time_zone=Asia/Tokyo")
+        async with client.get("/v1/days/2026-11-05") as response:
+            of_day = [found["id"] for found in (await response.json())["events"]]
+
+    today, _, before = text.partition("Before midnight, within the last 24 hours")
+    assert of_day == (["vote"] if hours > 1 else []) == re.findall(r'"/events/(\w+)" dir', today)
+    assert re.findall(r'"/events/(\w+)" dir', before) == ["quake"] and "2 items" in before
+    assert '<a href="/days/2026-11-04">All events of Wednesday, 4 November</a>' in before
+    assert ("No event has had an article since midnight (UTC)." in today) is (hours < 1)
+    assert "The quake" in tokyo and "Before midnight" not in tokyo
 
 
 async def test_since_you_left(service: Service, client: Client) -> None:

@@ -128,8 +128,8 @@ def test_an_archive_without_known_columns_gets_a_hint(tmp_path: Path) -> None:
     assert run(tmp_path / "other", source) == run(tmp_path / "json", empty) == 1
     (unmapped,), (blank,) = (read_lines(tmp_path / out / "bad_rows.jsonl") for out in ("other", "json"))
     assert unmapped["reason"] == (
-        "The row has neither text, html nor title: its columns are headline, body; "
-        "map them with --column FIELD=NAME."
+        "The row has neither text, html nor title: the columns are headline, body; "
+        "map one with --column text=NAME."
     )
     assert blank["reason"] == "The row has neither text, html nor title."
 

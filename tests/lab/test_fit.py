@@ -236,10 +236,12 @@ def test_a_corpus_without_terms_is_refused(token_lists: list[list[str]]) -> None
 
 def test_too_few_articles_are_refused() -> None:
     """The number of axes cannot exceed the number of articles."""
-    with pytest.raises(
-        InvalidInput, match=r"40 articles with \d+ shared terms in group 'en' are too few for 70"
-    ):
+    with pytest.raises(InvalidInput, match=r"^40 articles in group 'en' are too few for 70 components"):
         fit(CORPUS[:40], "en", SMALL)
+    with pytest.raises(
+        InvalidInput, match=r"^1 terms that 2 of them, but at most 50%, have in group 'en' are"
+    ):
+        fit([["rare", "common"], ["rare", "common"], *([["common"]] * 80)], "en", SMALL)
 
 
 def write_rows(path: Path, token_lists: list[list[str]], lang: str | None = "en") -> None:
@@ -299,5 +301,5 @@ def test_a_corpus_of_another_language_is_refused(tmp_path: Path) -> None:
     """No article of the requested group is an error, not an empty model."""
     write_rows(tmp_path / "de.jsonl", CORPUS, lang="de")
 
-    with pytest.raises(InvalidInput, match="no article with index terms in group 'en'"):
+    with pytest.raises(InvalidInput, match=r"group: no article is in 'en'; the groups .* are xx \(\d+\)"):
         fit_file([tmp_path / "de.jsonl"], "en", tmp_path / "en.model", SMALL)

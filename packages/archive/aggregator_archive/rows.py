@@ -154,7 +154,7 @@ def parse_article(row: Row, column_names: Mapping[str, str]) -> Article:
     given = _decode_row(row, column_names)
     title, text, html = given.title or "", given.text or "", given.html or ""
     if not (title.strip() or text.strip() or html.strip()):
-        raise InvalidInput(f"The row has neither text, html nor title{_column_hint(row, column_names)}.")
+        raise InvalidInput("The row has neither text, html nor title" + _column_hint(row, column_names))
     return Article(
         id=_article_id(given, title, text or html),
         title=title,
@@ -194,12 +194,10 @@ def _decode_json(row: bytes) -> Any:
 
 
 def _column_hint(row: Row, column_names: Mapping[str, str]) -> str:
-    """For a row without columns for text, html and title: its columns and the option to map them."""
     present = row_as_dict(row)
     if not present or any(column_names.get(name, name) in present for name in CONTENT_FIELDS):
-        return ""
-    columns = ", ".join(list(present)[:MAX_NAMED_COLUMNS])
-    return f": its columns are {columns}; map them with --column FIELD=NAME"
+        return "."
+    return column_hint(present, "text")
 
 
 def _decode_row(row: Row, column_names: Mapping[str, str]) -> _ArticleColumns:

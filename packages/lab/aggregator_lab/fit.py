@@ -22,6 +22,7 @@ may single rounded entries.
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -40,7 +41,7 @@ from aggregator.analysis.text.language import detect_language, language_group
 from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
 from aggregator.errors import InvalidInput
 from aggregator.jsonl import check_readable
-from aggregator_archive.rows import read_rows
+from aggregator_archive.rows import column_hint, read_rows
 from aggregator_lab.model_writing import check_writable, save
 
 Matrix = npt.NDArray[np.float64]
@@ -152,8 +153,9 @@ def fit_file(
     *,
     metadata: Mapping[str, Any] | None = None,
     progress: Callable[[int], None] | None = None,
+    columns: Sequence[tuple[str, str]] = (),
 ) -> FitResult:
-    """Fit a model to the articles of ``group`` in .jsonl or .jsonl.gz files and save it as ``out``.
+    """Fit a model to the articles of ``group`` in files as for ``rows.read_rows``, and save it as ``out``.
 
     Rows have ``title``, ``text`` (at least one not empty) and ``lang`` (else detected). ``progress`` gets
     the number of articles used so far. Raises InvalidInput with file and line, or ModelError.
@@ -161,47 +163,47 @@ def fit_file(
     files = [str(path) for path in paths]
     check_readable(files)
     check_writable(Path(out))
-    token_lists = (
-        tokenize(text, lang) for text, lang in with_progress(texts_of_group(files, group), progress)
-    )
+    texts = texts_of_group(files, group, columns, progress)
+    token_lists = (tokenize(text, lang) for text, lang in texts)
     fitted = fit(token_lists, group, settings, metadata=metadata)
     save(fitted.model, out)
     return fitted
 
 
-def texts_of_group(files: Sequence[str], group: str) -> Iterator[tuple[str, str]]:
-    """Yield title and text, and the language, of the articles of a group."""
-    for row in read_rows(files):
+def texts_of_group(
+    files: Sequence[str],
+    group: str,
+    columns: Sequence[tuple[str, str]] = (),
+    progress: Callable[[int], None] | None = None,
+) -> Iterator[tuple[str, str]]:
+    """Yield title and text, and the language, of the articles of a group. Raises InvalidInput for none."""
+    groups, without_text = Counter[str](), dict[str, None]()
+    for row in read_rows(files, columns):
         text = "\n".join(
             part for part in (row.get("title"), row.get("text")) if isinstance(part, str) and part
         )
         if not text:
+            without_text.update(dict.fromkeys(row))
             continue
         declared = row.get("lang")
         lang = detect_language(text[:_LANGUAGE_SAMPLE_CHARS], declared if isinstance(declared, str) else None)
+        groups[language_group(lang)] += 1
         if language_group(lang) == group:
+            if progress is not None:
+                progress(groups[group])
             yield text, lang
-
-
-def with_progress(
-    texts: Iterable[tuple[str, str]], progress: Callable[[int], None] | None
-) -> Iterator[tuple[str, str]]:
-    """Yield ``texts``, calling ``progress`` with the number of each."""
-    for number, text in enumerate(texts, 1):
-        if progress is not None:
-            progress(number)
-        yield text
-
-
-def _identity(tokens: Sequence[str]) -> Sequence[str]:
-    return tokens
+    if not groups:
+        raise InvalidInput("No row has a text or a title" + column_hint(without_text, "text"))
+    if group not in groups:
+        counts = ", ".join(f"{name} ({count})" for name, count in groups.most_common())
+        raise InvalidInput(f"group: no article is in {group!r}; the groups of these articles are {counts}.")
 
 
 def count_terms(
     token_lists: Iterable[Sequence[str]], group: str, settings: FitSettings
 ) -> tuple[sparse.csr_matrix, tuple[str, ...]]:
     """Occurrences (articles, V) int64, and the V terms. Raises InvalidInput if there are no index terms."""
-    counter = CountVectorizer(analyzer=_identity, dtype=np.int64)
+    counter = CountVectorizer(analyzer=list, dtype=np.int64)
     try:
         counts = counter.fit_transform(token_lists)
     except ValueError as error:
@@ -228,10 +230,14 @@ def _choose_terms(
 
 
 def _check_corpus_size(shape: tuple[int, int], group: str, settings: FitSettings) -> None:
+    articles, terms = shape
     if min(shape) <= settings.components:
+        found = f"{articles} articles"
+        if articles > settings.components:
+            found = f"{terms} terms that {MIN_ARTICLES} of them, but at most {MAX_SHARE:.0%}, have"
         raise InvalidInput(
-            f"{shape[0]} articles with {shape[1]} shared terms in group {group!r} are too few for "
-            f"{settings.components} components; give more articles or set fewer components."
+            f"{found} in group {group!r} are too few for {settings.components} components; give more "
+            f"articles or fewer components (with hashed hyperplanes below {FINGERPRINT_BITS})."
         )
 
 

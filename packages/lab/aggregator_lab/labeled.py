@@ -108,15 +108,10 @@ def load_labeled(
     ]
     if not labeled:
         raise InvalidInput(f"{', '.join(files)}: no articles found.")
-    if unique_ids:
-        _check_unique_ids(labeled)
-    return labeled
-
-
-def _check_unique_ids(labeled: Sequence[LabeledArticle]) -> None:
     id_, count = Counter(item.article.id for item in labeled).most_common(1)[0]
-    if count > 1:
+    if unique_ids and count > 1:
         raise InvalidInput(f"The id {id_!r} is used by {count} articles; give each article its own id.")
+    return labeled
 
 
 def _parse_article(row: dict[str, Any]) -> Article:

@@ -55,11 +55,11 @@ def write(path: Path, fields: Mapping[str, Any], arrays: Mapping[str, npt.NDArra
 
 def check_writable(path: Path) -> None:
     """Raise ModelError if ``write`` would fail."""
-    temporary = _temporary_path(path)
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _temporary_path(path)
         temporary.touch()
         temporary.unlink()
     except OSError as error:
@@ -71,4 +71,4 @@ def _temporary_path(path: Path) -> Path:
 
 
 def _write_error(path: Path, error: OSError) -> ModelError:
-    return ModelError(f"{path}: the model cannot be written here ({error.strerror}); choose another path.")
+    return ModelError(f"{path}: the file cannot be written here ({error.strerror}); choose another path.")

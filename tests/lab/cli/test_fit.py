@@ -57,7 +57,7 @@ def test_another_extractor_is_fitted_with_its_card(
     """--features and --card; options of the shipped features are refused with it."""
     rows = [{"id": str(n), "text": text, "lang": "en"} for n, text in enumerate(mixed_texts(80))]
     corpus, model, card = write_jsonl(tmp_path / "c.jsonl", *rows), tmp_path / "en.model", tmp_path / "en.md"
-    options = ["--group", "en", "--features", "hashing", "--out", str(model)]
+    options = ["--group", "en", "--features", "hashing", "--out", str(model), "--replace"]
 
     assert run("fit", corpus, *options, "--card", str(card), "--licence", "CC0") == 0
     assert "features hashing, " in capsys.readouterr().err
@@ -73,3 +73,33 @@ def test_another_extractor_is_fitted_with_its_card(
 
     assert run("fit", corpus, *options, "--components", "64") == 2
     assert "--components is an option of the features tfidf-pca only" in capsys.readouterr().err
+
+
+def test_columns_have_any_name_and_files_that_exist_are_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every refusal names the option that helps, and nothing is written."""
+    corpus, model = tmp_path / "c.tsv", tmp_path / "own" / "en.model"
+    corpus.write_text("\n".join(["body\tlang", *(f"{text}\ten" for text in mixed_texts(80))]))
+    options = ["--features", "hashing", "--out", str(model), "--no-progress", str(corpus)]
+    named = ["--column", "text=body", *options]
+
+    assert run("fit", "--group", "en", *options) == 2
+    assert "No row has a text or a title: the columns are body, lang; map one with --column text=NAME." in (
+        capsys.readouterr().err
+    )
+    assert run("fit", "--group", "de", *named) == 2
+    assert (
+        "group: no article is in 'de'; the groups of these articles are en (80)." in capsys.readouterr().err
+    )
+    assert run("fit", "--group", "en", "--card", str(tmp_path), *named) == 2
+    assert f"{tmp_path}: the file cannot be written here (Is a directory)" in capsys.readouterr().err
+    assert not model.exists()
+
+    assert run("fit", "--group", "en", *named) == 0
+    written = model.read_bytes()
+    for output in (["--out", str(model)], ["--out", str(tmp_path / "new"), "--card", str(corpus)]):
+        assert run("fit", "--group", "en", *named, *output) == 2
+        assert f"{output[-1]} exists; use another name, or add --replace." in capsys.readouterr().err
+    assert (model.read_bytes(), corpus.read_text()[:9]) == (written, "body\tlang")
+    assert run("fit", "--group", "en", *named, "--replace") == 0

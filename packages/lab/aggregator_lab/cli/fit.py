@@ -10,11 +10,12 @@ from typing import Any, cast
 from aggregator.analysis.analyzer import space_name
 from aggregator.analysis.models import Model, extractor_class
 from aggregator.cli.progress import ItemProgress
-from aggregator.errors import EXIT_OK, InvalidInput
+from aggregator.errors import EXIT_OK, ConfigurationError, InvalidInput
 from aggregator.extensions import TFIDF_PCA
 from aggregator.settings import Settings
 from aggregator_lab.extractors.fitting import FittedByFile
 from aggregator_lab.fit import FitSettings, fit_file, model_card
+from aggregator_lab.model_writing import check_writable
 
 FIT_OPTIONS = ("terms", "components", "hyperplanes")
 METADATA_OPTIONS = ("corpus", "licence")
@@ -29,9 +30,11 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         raise InvalidInput(f"--{next(iter(options))} is an option of the features {TFIDF_PCA} only.")
     rules = FitSettings(**options)
     out = Path(args.out)
+    _check_outputs(args)
     model: Model
     with ItemProgress("articles", shown=not args.no_progress) as progress:
-        common: dict[str, Any] = {"metadata": metadata, "progress": progress.set_count}
+        common: dict[str, Any] = {"metadata": metadata, "columns": args.column}
+        common["progress"] = progress.set_count
         if args.features == TFIDF_PCA:
             fitted = fit_file(args.files, args.group, out, rules, **common).model
             card = model_card(fitted, out.name, out.stat().st_size, _OWN_LIMITS)
@@ -52,6 +55,15 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         file=sys.stderr,
     )
     return EXIT_OK
+
+
+def _check_outputs(args: argparse.Namespace) -> None:
+    """Raise ConfigurationError for a file that exists, ModelError for one that cannot be written."""
+    for name in ("out", "card"):
+        if given := getattr(args, name):
+            if Path(given).is_file() and not args.replace:
+                raise ConfigurationError(f"{name}: {given} exists; use another name, or add --replace.")
+            check_writable(Path(given))
 
 
 def _given_options(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:

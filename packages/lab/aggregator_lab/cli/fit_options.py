@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from aggregator.cli.common_options import LOG_SETTINGS, add_command, add_progress_option, add_settings_options
-from aggregator.cli.options import INPUT_HELP
 from aggregator.extensions import TFIDF_PCA, feature_names
+from aggregator_archive.cli.options import add_column_option
 
 
 def add_fit_command(commands: Any) -> None:
     """Add ``aggregator fit``."""
     command = add_command(
-        commands,
-        "fit",
-        "fit a feature model to your own articles",
-        "aggregator_lab.cli.fit:run",
+        commands, "fit", "fit a feature model to your own articles", "aggregator_lab.cli.fit:run",
         example="archive.jsonl.gz --group en --out models/en.model",
-    )
+    )  # fmt: skip
     add = command.add_argument
-    add("files", nargs="+", metavar="FILE", help=INPUT_HELP)
+    add("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz, .csv, .tsv or .parquet")
+    add_column_option(command, ("title", "text", "lang"))
     add("--group", required=True, metavar="NAME", help="language group: en, zh, ...")
     add("--out", required=True, metavar="FILE", help="model file to write, e.g. en.model")
     add(
@@ -27,6 +25,7 @@ def add_fit_command(commands: Any) -> None:
         help=f"feature extractor (default {TFIDF_PCA}, that of the shipped models)",
     )  # fmt: skip
     add("--card", metavar="FILE", help="Markdown file for the model card")
+    add("--replace", action="store_true", help="replace a model and a card that exist")
     add("--corpus", metavar="TEXT", help="description of the articles, for the model card")
     add("--licence", metavar="TEXT", help="license of the articles, for the model card")
     add("--components", metavar="N", type=int, help="number of principal components")

@@ -123,9 +123,8 @@ def parse_pairs(rows: Iterable[Mapping[str, Any]]) -> list[JudgedPair]:
     for number, row in enumerate(rows, 1):
         same = _parse_judgment(row, number)
         if same is not None:
-            judged.append(
-                JudgedPair(_parse_article(row, number, "1"), _parse_article(row, number, "2"), same)
-            )
+            first, second = (_parse_article(row, number, side) for side in "12")
+            judged.append(JudgedPair(first, second, same))
     if len({pair.same for pair in judged}) < 2:
         raise InvalidInput("These pairs are all of one kind: give some that are alike and some that are not.")
     return judged

@@ -53,10 +53,13 @@ class FittedByFile:
         metadata: Mapping[str, Any],
         limits: str,
         progress: Callable[[int], None],
+        columns: Sequence[tuple[str, str]] = (),
     ) -> tuple[FittedModel, str, str]:
         """Fit to the articles of ``group`` in files; returns the model, its contents and its card."""
         extractor = cast("type[StoredExtractor]", cls)
-        model = fit_extractor_file(extractor, paths, group, out, metadata=metadata, progress=progress)
+        model = fit_extractor_file(
+            extractor, paths, group, out, metadata=metadata, progress=progress, columns=columns
+        )
         contents = f"{len(model.idf.vocabulary)} terms, {model.extractor.dimensions} dimensions"
         return model, contents, model_card(model, Path(out), limits)
 
@@ -103,14 +106,15 @@ def fit_extractor_file(
     *,
     metadata: Mapping[str, Any] | None = None,
     progress: Callable[[int], None] | None = None,
+    columns: Sequence[tuple[str, str]] = (),
 ) -> FittedModel:
     """Fit to the articles of ``group`` in files and save the model; arguments and errors as ``fit_file``."""
     files = [str(path) for path in paths]
     check_readable(files)
     check_writable(Path(out))
-    from aggregator_lab.fit import texts_of_group, with_progress
+    from aggregator_lab.fit import texts_of_group
 
-    read = list(with_progress(texts_of_group(files, group), progress))
+    read = list(texts_of_group(files, group, columns, progress))
     texts, languages = [text for text, _ in read], [lang for _, lang in read]
     model = fit_extractor(extractor_type, texts, languages, group, metadata=metadata)
     model.save(out)

@@ -23,7 +23,6 @@ from aggregator_lab.evaluation.methods import COMMON_NGRAM_WORDS, MethodResult
 from aggregator_lab.evaluation.noise import CLEAN, NOISE_LEVELS, SINGLE_KINDS
 from aggregator_lab.evaluation.pair_scorers import METHOD_NAMES, default_methods
 from aggregator_lab.evaluation.pairs import parse_pairs
-from aggregator_lab.evaluation.published_shingling import TABLE_4
 from aggregator_lab.labeled import first_per_label, load_labeled, merged_label
 
 
@@ -53,29 +52,13 @@ def _check_names(option: str, given: Iterable[str] | None, known: Iterable[str])
             raise ConfigurationError(f"{option}: unknown value {name!r}; allowed: {', '.join(names)}.")
 
 
-# Results published for other systems, mostly on other data, as the requirements of this project cite them.
-PUBLISHED_SCORES = (
-    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "LSH", 0.737),
-    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "n-gram overlap", 0.440),
-    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "bi-encoder", 0.915),
-    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "re-ranking", 0.937),
-    *(("SpotSigs gold set, Rodier & Carter 2020, table 4", "F1", name, f1) for name, f1 in TABLE_4),
-)
-PUBLISHED_ORIGIN = "As the requirements of this project cite them; the papers are not on record here."
-PUBLISHED_RUNTIMES = (
-    ("Zhang 2023: doc2vec, faiss top-64 on a GPU, disjoint sets", 7_193_990, "14,001 s"),
-    ("Silcock et al. 2022: neural bi-encoder on a GPU", 10_000_000, "11 h 45 min"),
-    ("Silcock et al. 2022: hashing", 10_000_000, "3 h 40 min"),
-)
-
-
 def as_json(rows: Sequence[MethodResult]) -> list[dict[str, Any]]:
     """One object per row, numbers rounded to 4 decimals."""
     return [{k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(row).items()} for row in rows]
 
 
 def format_table(rows: Sequence[MethodResult], shares_without_ngram: Mapping[str, float]) -> str:
-    """Table for a terminal, followed by published results.
+    """Table for a terminal.
 
     ``shares_without_ngram``: result of ``methods.shares_without_common_ngram``.
     """
@@ -92,11 +75,6 @@ def format_table(rows: Sequence[MethodResult], shares_without_ngram: Mapping[str
             + f"{row.mean_group:9.1f}{row.whole_b_cubed_f1:9.3f}{row.seconds:9.1f}{row.memory_mb:9.0f}"
         )
     lines += [*methods_not_run(rows), *ngram_lines(shares_without_ngram)]
-    lines.append(f"\nPublished, of other systems and (but for SpotSigs) on other data. {PUBLISHED_ORIGIN}")
-    lines += [
-        f"  {value:.3f}  {measure}, {system}: {data}" for data, measure, system, value in PUBLISHED_SCORES
-    ]
-    lines += [f"  {took}  {system}: {articles:,} articles" for system, articles, took in PUBLISHED_RUNTIMES]
     return "\n".join(lines)
 
 

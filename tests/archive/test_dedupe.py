@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -48,8 +49,16 @@ def test_groups_representatives_and_the_deduplicated_copy(tmp_path: Path) -> Non
     assert kept == [line for line in lines if json.loads(line)["id"].endswith("original") or b"alone" in line]
     chosen = {row["id"] for row in read_lines(tmp_path / "out" / "representatives.jsonl")}
     assert chosen == {f"g{g}-original" for g in range(5)}
-    assert "g0-cut" in (tmp_path / "out" / "review.html").read_text(encoding="utf-8")
-    assert "<svg" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    review, report = (
+        (tmp_path / "out" / f"{name}.html").read_text(encoding="utf-8") for name in ("review", "report")
+    )
+    for page in (review, report):  # what happened to each row shown
+        shown = dict(re.findall(r'class="meta">(\S+) .*?<strong>(.*?)</strong>', page))
+        assert shown and all(
+            fate == ("kept" if id_.endswith("original") else f"removed: a copy of {id_[:3]}original")
+            for id_, fate in shown.items()
+        )
+    assert "g0-cut" in review and "<svg" in report
     assert not (tmp_path / "out" / "work").exists()
 
 

@@ -228,8 +228,8 @@ def write_results(
         "rows_with_text": texts,
         "unread_dates": unread_dates,
     }
-    report.write_report(job.out_dir, result, summary, articles_by_row)
-    report.write_review(job.out_dir, result, clusters, articles_by_row)
+    report.write_report(job.out_dir, result, choice.copy_of, summary, articles_by_row)
+    report.write_review(job.out_dir, result, choice.copy_of, clusters, articles_by_row)
     write_bytes(job.out_dir / "summary.json", json.dumps(summary, indent=1).encode())
     if not keep_work:
         shutil.rmtree(job.work_dir)

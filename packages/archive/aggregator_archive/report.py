@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from aggregator_archive.arrays import unpack_pairs, write_bytes
+from aggregator_archive.arrays import Rows, unpack_pairs, write_bytes
 from aggregator_archive.pipeline import DedupeResult
 from aggregator_archive.summary import format_date
 
@@ -61,7 +61,11 @@ def sample_review_clusters(result: DedupeResult, seed: int) -> list[list[int]]:
 
 
 def write_report(
-    out: Path, result: DedupeResult, summary: Mapping[str, Any], articles_by_row: Mapping[int, dict[str, Any]]
+    out: Path,
+    result: DedupeResult,
+    copy_of: Rows,
+    summary: Mapping[str, Any],
+    articles_by_row: Mapping[int, dict[str, Any]],
 ) -> None:
     """Write ``report.html``: the summary as tables and plots, and the openings of example pairs."""
     overlaps = result.confirmed.overlaps
@@ -70,7 +74,7 @@ def write_report(
             "containment": float(overlaps.containment[at]),
             "shared": float(overlaps.shared[at]),
             "distance": int(result.confirmed.distance[at]),
-            "articles": [_article_context(row, result, articles_by_row) for row in pair],
+            "articles": [_article_context(row, result, copy_of, articles_by_row) for row in pair],
         }
         for at, *pair in example_pairs(result)
     ]
@@ -83,12 +87,14 @@ def write_report(
 def write_review(
     out: Path,
     result: DedupeResult,
+    copy_of: Rows,
     clusters: Sequence[Sequence[int]],
     articles_by_row: Mapping[int, dict[str, Any]],
 ) -> None:
     """Write ``review.html``: the chosen clusters, with a checkbox per article that is not a duplicate."""
-    shown = [[_article_context(row, result, articles_by_row) for row in cluster] for cluster in clusters]
-    page = _TEMPLATES.get_template("review.html").render(clusters=shown)
+    page = _TEMPLATES.get_template("review.html").render(
+        clusters=[[_article_context(row, result, copy_of, articles_by_row) for row in c] for c in clusters]
+    )
     write_bytes(out / "review.html", page.encode())
 
 
@@ -114,7 +120,7 @@ def _plots(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _article_context(
-    row: int, result: DedupeResult, articles_by_row: Mapping[int, dict[str, Any]]
+    row: int, result: DedupeResult, copy_of: Rows, articles_by_row: Mapping[int, dict[str, Any]]
 ) -> dict[str, str]:
     given = articles_by_row.get(row, {})
     text = str(given.get("text") or given.get("html") or "")
@@ -124,6 +130,7 @@ def _article_context(
         "source": str(given.get("source") or ""),
         "day": format_date(int(result.columns.date_ms[row])),
         "opening": text[:OPENING_CHARS],
+        "fate": "kept" if copy_of[row] == row else f"removed: a copy of {result.columns.id_of(copy_of[row])}",
     }
 
 

@@ -129,6 +129,24 @@ async def test_undo_removes_only_what_the_call_stored(client: Client) -> None:
     assert (await client.get("a")).id == "a"
 
 
+async def test_what_a_batch_stored_is_undone(client: Client) -> None:
+    """Its first articles, and no duplicate, repetition or dry run."""
+    await client.submit({"id": "a", "text": story(1)})
+    batch = [
+        {"id": "a", "text": story(1)},
+        {"id": "b", "text": story(2)},
+        {"id": "c", "text": edited(story(2), 1)},
+    ]
+    dry = await client.submit_many([{"id": "d", "text": story(3)}], dry_run=True)
+    decisions = await client.submit_many(batch)
+
+    assert [decision.stored for decision in (*decisions, *dry)] == [False, True, False, False]
+    assert [await client.undo(decision) for decision in (*decisions, *dry)] == [False, True, False, False]
+    assert (await client.get("a")).id == "a"
+    with pytest.raises(NotFound):
+        await client.get("b")
+
+
 async def test_a_rejected_article_is_a_decision(client: Client) -> None:
     """The service and the client reject alike."""
     decisions = [await client.submit({"id": "a"}), await client.check({"id": "a", "maintext": "x"})]

@@ -60,12 +60,12 @@ def test_the_service_says_what_to_keep(verdict: str, keep: bool) -> None:
     """Whatever the verdict is, in an answer as in a line of a batch."""
     data = json.dumps({**ANSWER, "verdict": verdict, "keep": keep}).encode()
 
-    assert decode_decision(data, stored=True).keep is decode_line_decision(data).keep is keep
+    assert decode_decision(data).keep is decode_line_decision(data).keep is keep
 
 
 def test_a_duplicate_is_not_kept() -> None:
     """Its canonical article is the first of the group, not the nearest one."""
-    decision = decode_decision(json.dumps(ANSWER).encode(), stored=True)
+    decision = decode_decision(json.dumps({**ANSWER, "created": True}).encode())
 
     assert (decision.verdict, decision.keep, decision.stored) == ("duplicate", False, True)
     assert (decision.id, decision.canonical_id) == ("a2", "a0")
@@ -75,7 +75,7 @@ def test_a_duplicate_is_not_kept() -> None:
 def test_other_articles_are_kept(verdict: str) -> None:
     """They have an id and no canonical article."""
     answer = {**ANSWER, "verdict": verdict, "keep": True, "duplicate_of": None}
-    decision = decode_decision(json.dumps(answer).encode(), stored=False)
+    decision = decode_decision(json.dumps(answer).encode())
 
     assert (decision.keep, decision.id, decision.canonical_id) == (True, "a2", None)
 
@@ -90,14 +90,14 @@ def test_an_article_without_an_answer_is_kept(verdict: Any) -> None:
 
 def test_a_newer_service_may_add_fields() -> None:
     """An older client ignores them."""
-    assert decode_decision(json.dumps({**ANSWER, "mood": "calm"}).encode(), stored=False).id == "a2"
+    assert decode_decision(json.dumps({**ANSWER, "mood": "calm"}).encode()).id == "a2"
 
 
 @given(st.binary(max_size=60) | st.sampled_from([b"{}", b"[]", b"null", b"<html>", b'{"verdict":"new"}']))
 def test_anything_else_is_no_verdict(data: bytes) -> None:
     """The page of a proxy must not drop articles."""
     with pytest.raises(Unavailable) as caught:
-        decode_decision(data, stored=False)
+        decode_decision(data)
 
     assert str(caught.value) == NOT_AN_AGGREGATOR
 

@@ -59,11 +59,10 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
         raise
     if not query.dry_run:
         metrics.record_answer(answer)
-    created = answer.stored and answer.outcome.keep
     verdict, headers = _verdict_out(request, answer), server_timing(answer.timings_ms)
-    if created:
+    if verdict.created:
         headers |= location("/v1/articles", verdict.id)
-    return struct_response(verdict, status=201 if created else 200, headers=headers)
+    return struct_response(verdict, status=201 if verdict.created else 200, headers=headers)
 
 
 async def post_batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:

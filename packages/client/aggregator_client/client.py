@@ -149,11 +149,10 @@ class Client(Reader):
         return decisions + (await self._submit_batch(batch, dry_run) if batch else [])
 
     async def undo(self, decision: Decision) -> bool:
-        """Remove the reservation that ``submit`` made; False if it made none (a repeated or dry-run call).
+        """Remove what the call stored that made this decision; False if it stored nothing to keep.
 
         After a failed insert, copies by other outlets are then not duplicates of an article that the crawler
-        does not have. An article that was stored before that call stays. Decisions of ``submit_many`` do not
-        say which articles it stored first: use ``delete`` for these.
+        does not have. An article that was stored before that call stays.
         """
         if not decision.stored or decision.id is None:
             return False
@@ -221,7 +220,7 @@ class Client(Reader):
     async def _decide(self, article: Mapping[str, Any], path: str) -> Decision:
         try:
             answer = await self._connection.request("POST", path, self._encode(article), self._deadline_s)
-            decision = decode_decision(answer.body, stored=answer.status == 201)
+            decision = decode_decision(answer.body)
         except (InvalidInput, NotFound) as error:
             kind = TAKEN_DOWN if isinstance(error, TakenDown) else "refused"
             decision = Decision("refused", problem=str(error), kind=kind)

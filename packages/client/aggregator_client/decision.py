@@ -150,13 +150,13 @@ _decode_line_status = msgspec.json.Decoder(_LineStatus).decode
 _decode_problem = msgspec.json.Decoder(Problem).decode
 
 
-def decode_decision(data: bytes, *, stored: bool) -> Decision:
+def decode_decision(data: bytes) -> Decision:
     """The Decision for an answer body. Raises Unavailable if it is not an answer of the service."""
     try:
         answer = _decode_answer(data)
     except msgspec.MsgspecError:
         raise Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator") from None
-    return Decision(answer.verdict, answer, stored)
+    return Decision(answer.verdict, answer, answer.created)
 
 
 def decode_line_decision(data: bytes) -> Decision:
@@ -166,7 +166,7 @@ def decode_line_decision(data: bytes) -> Decision:
     except msgspec.MsgspecError:
         raise Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator") from None
     if line.error is None:
-        return decode_decision(data, stored=False)
+        return decode_decision(data)
     if line.error.status in (408, 429) or line.error.status >= 500:
         raise Unavailable(line.error.detail, kind_of_problem(line.error))
     kind = TAKEN_DOWN if line.error.code == TAKEN_DOWN else "refused"

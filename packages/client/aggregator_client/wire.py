@@ -267,6 +267,9 @@ class VerdictOut(OutcomeOut):
         bool,
         doc("Whether it is stored: not by a dry run, in another's store, or of an untrusted source.", True),
     ] = True
+    created: Annotated[
+        bool, doc("Whether this request stored it, to be kept (status 201): DELETE undoes it.", True)
+    ] = False
 
 
 class ArticleRef(Struct):

@@ -292,7 +292,7 @@ export class Client {
     let result;
     try {
       const answer = await this._request("POST", path, JSON.stringify(article));
-      result = decisionOf(parse(answer.text), answer.status === 201);
+      result = decisionOf(parse(answer.text));
     } catch (error) {
       if (error instanceof Rejected && error.status !== 401 && error.status !== 403) {
         const kind = error.problem?.code === TAKEN_DOWN ? TAKEN_DOWN : "refused";
@@ -518,11 +518,11 @@ function connectionFailure(error, url, deadlineMs) {
   return new Unavailable(`${url}: ${code || cause.message || error.message}.`, kind);
 }
 
-/** @param {any} answer @param {boolean} stored @returns {Decision} */
-function decisionOf(answer, stored) {
+/** @param {any} answer @returns {Decision} */
+function decisionOf(answer) {
   if (typeof answer?.keep !== "boolean") throw new Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator");
   const canonicalId = answer.duplicate_of?.canonical_id ?? null;
-  const { verdict, keep, id } = answer;
+  const { verdict, keep, id, created: stored } = answer;
   return { verdict, answer, stored, problem: "", kind: "", keep, id, canonicalId };
 }
 
@@ -536,7 +536,7 @@ function undecided(verdict, problem, kind) {
 function lineDecisionOf(line) {
   try {
     const row = parse(line);
-    if (!row.error) return decisionOf(row, false);
+    if (!row.error) return decisionOf(row);
     const retryable = row.error.status === 408 || row.error.status === 429 || row.error.status >= 500;
     if (retryable) return new Unavailable(row.error.detail, kindOf(row.error));
     const kind = row.error.code === TAKEN_DOWN ? TAKEN_DOWN : "refused";

@@ -51,17 +51,18 @@ async def test_a_new_article_is_stored(client: Client) -> None:
         "withdrawn": [],
         "unchecked": False,
         "stored": True,
+        "created": True,
     }
 
 
 async def test_duplicates_and_repeated_ids_answer_200(client: Client) -> None:
-    """The same text under another id is a duplicate; the same id again gets the same answer."""
+    """The same text under another id is a duplicate; the same id again gets the answer, not `created`."""
     first = await client.post("/v1/articles", json={"id": "a", "text": TEXT})
     again = await client.post("/v1/articles", json={"id": "a", "text": TEXT})
     copy = await client.post("/v1/articles", json={"id": "b", "text": TEXT})
 
     assert [first.status, again.status, copy.status] == [201, 200, 200]
-    assert await first.json() == await again.json()
+    assert await first.json() == {**await again.json(), "created": True}
     assert (await copy.json())["duplicate_of"] == {
         "id": "a",
         "canonical_id": "a",

@@ -34,6 +34,7 @@ from aggregator.errors import AggregatorError, BodyTimeout, DeadlineExceeded, In
 from aggregator.http import auth
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import SERVICE
+from aggregator.http.pages import conditional_response, shared_body
 
 JSON_TYPE = "application/json"
 Responses = dict[int, type[Struct] | str | None]
@@ -57,6 +58,7 @@ class Endpoint:
     permission       what the caller's key must allow, where keys are required (``api_keys.ROLE_PERMISSIONS``)
     audited          whether each request is written to the audit log
     long_running     answered in parts, so that the deadline of requests covers its admission only
+    shared           whether equal requests share an answer (``pages.shared_body``), also of several callers
     """
 
     method: str
@@ -73,6 +75,7 @@ class Endpoint:
     permission: Permission = "admin"
     audited: bool = False
     long_running: bool = False
+    shared: bool = False
 
     @cached_property
     def types(self) -> dict[str, Any]:
@@ -99,7 +102,8 @@ class Endpoint:
     def responses(self) -> Responses:
         """Body of each status that is no error."""
         result = self.types["return"]
-        return self.answers or ({204: None} if result is NoneType else {200: result})
+        found: Responses = {204: None} if result is NoneType else {200: result}
+        return self.answers or (found | {304: None} if self.shared else found)
 
     @property
     def summary(self) -> str:
@@ -141,6 +145,9 @@ def make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.St
                 arguments[name] = await bodies.read_form(request, endpoint.types[name])
             else:
                 arguments[name] = request.match_info[name]
+        if endpoint.shared:
+            body = await shared_body(request, lambda _: _encoded(endpoint.handler(**arguments)))
+            return conditional_response(request, body, JSON_TYPE, charset=None)
         result = await endpoint.handler(**arguments)
         if isinstance(result, web.StreamResponse):
             return result
@@ -168,6 +175,10 @@ def make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.St
         return await call(request, query)
 
     return handle
+
+
+async def _encoded(result: Awaitable[Struct]) -> bytes:
+    return encode(await result) + b"\n"
 
 
 def _timeout_error(request: web.Request, timeout_s: float) -> AggregatorError:

@@ -252,7 +252,11 @@ def is_doubtful(record: ArticleRecord, about: Collection[str]) -> bool:
 async def get_items(request: web.Request, id_: str) -> EventItemsOut:
     """List all stored articles of an event in order of time, at most 5,000."""
     event, items = await _load(request, id_)
-    return EventItemsOut(event.id, event.title, [_item_out(i) for i in items])
+    listed = [
+        fields_of(i, EventItemOut, arrived_at=to_datetime(i.arrived_ms), copy_of=i.copy_of or None)
+        for i in items
+    ]
+    return EventItemsOut(event.id, event.title, listed)
 
 
 async def get_items_csv(request: web.Request, id_: str) -> web.Response:
@@ -298,9 +302,3 @@ async def _load(request: web.Request, id_: str) -> tuple[Event, tuple[EventItem,
     service = request.app[SERVICE]
     event = await service.events.repository.get(id_)
     return event, (await request.app[EVENT_ITEMS].load(service, event)).items
-
-
-def _item_out(item: EventItem) -> EventItemOut:
-    return fields_of(
-        item, EventItemOut, arrived_at=to_datetime(item.arrived_ms), copy_of=item.copy_of or None
-    )

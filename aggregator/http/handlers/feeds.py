@@ -15,13 +15,13 @@ import asyncio
 import re
 import uuid
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import chain
 from xml.etree import ElementTree
 
 from aiohttp import web
 
 from aggregator.concurrency import current_caller
-from aggregator.contract.encoding import to_datetime
 from aggregator.contract.requests import EventStreamQuery, FeedQuery
 from aggregator.contract.responses import encode
 from aggregator.errors import TooManyStreams
@@ -34,7 +34,7 @@ from aggregator.http import auth
 from aggregator.http.app_keys import METRICS, SERVICE, STREAM_LIMIT
 from aggregator.http.handlers.event_views import event_out
 from aggregator.http.handlers.events import build_filter, load_period
-from aggregator.http.pages import conditional_response
+from aggregator.http.pages import conditional_response, shared_body
 from aggregator.time_units import DAY_MS, format_rfc3339
 
 ATOM_NAMESPACE = "http://www.w3.org/2005/Atom"
@@ -47,10 +47,15 @@ _XML_ILLEGAL_CHARS = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U00
 
 async def atom_feed(request: web.Request, query: FeedQuery) -> web.StreamResponse:
     """Get events as an Atom feed."""
-    events, title, base = *await _load_events(request, query), auth.base_url(request)
-    body = _render_atom(events, title, base, str(request.rel_url))
-    newest_s = max(map(updated_ms, events), default=0) // 1000
-    return conditional_response(request, body, ATOM_TYPE, modified_at=to_datetime(1000 * newest_s))
+
+    async def render(_: bytes) -> bytes:
+        events, title = await _load_events(request, query)
+        return _render_atom(events, title, auth.base_url(request), str(request.rel_url))
+
+    body = await shared_body(request, render)
+    updated = body.partition(b"<updated>")[2].partition(b"</updated>")[0].decode()  # of the feed
+    modified_at = datetime.fromisoformat(updated).replace(microsecond=0)
+    return conditional_response(request, body, ATOM_TYPE, modified_at=modified_at)
 
 
 async def _load_events(request: web.Request, query: FeedQuery) -> tuple[Sequence[Event], str]:
@@ -85,7 +90,7 @@ def _render_atom(events: Sequence[Event], title: str, base: str, path: str) -> b
     _add_element(feed, "link", rel="alternate", type="text/html", href=base + "/")
     for event in events:
         entry = _add_element(feed, "entry")
-        _add_element(entry, "id", _entry_id(event))
+        _add_element(entry, "id", uuid.uuid5(_UUID_NAMESPACE, "event:" + event.id).urn)
         _add_element(entry, "title", formatting.title_of(event))
         _add_element(entry, "published", format_rfc3339(event.detected_at_ms))
         _add_element(entry, "updated", format_rfc3339(updated_ms(event)))
@@ -93,31 +98,19 @@ def _render_atom(events: Sequence[Event], title: str, base: str, path: str) -> b
         _add_element(entry, "category", term=event.status, scheme="urn:aggregator:status", label=event.status)
         for term in event.terms:
             _add_element(entry, "category", term=term)
-        _add_element(entry, "summary", summary(event), type="text")
+        facts = f"{formatting.size_summary(event)}, {event.status}. {event.reason}"
+        _add_element(entry, "summary", facts, type="text")
     text: bytes = ElementTree.tostring(feed, encoding="utf-8", xml_declaration=True)
     return text
-
-
-def summary(event: Event) -> str:
-    """Size, status and reason of an event in one or two sentences."""
-    return f"{formatting.size_summary(event)}, {event.status}. {event.reason}"
-
-
-def _entry_id(event: Event) -> str:
-    return uuid.uuid5(_UUID_NAMESPACE, "event:" + event.id).urn
-
-
-def _strip_illegal_chars(text: str) -> str:
-    return _XML_ILLEGAL_CHARS.sub("", text)
 
 
 def _add_element(
     parent: ElementTree.Element, name: str, text: str = "", **attributes: str
 ) -> ElementTree.Element:
-    clean = {key: _strip_illegal_chars(value) for key, value in attributes.items()}
+    clean = {key: _XML_ILLEGAL_CHARS.sub("", value) for key, value in attributes.items()}
     element = ElementTree.SubElement(parent, name, clean)
     if text:
-        element.text = _strip_illegal_chars(text)
+        element.text = _XML_ILLEGAL_CHARS.sub("", text)
     return element
 
 

@@ -26,7 +26,9 @@ from typing import Any
 import jinja2
 from aiohttp import web
 
-from aggregator.http.app_keys import caller_name
+from aggregator.events.broadcast import NO_CHANGES
+from aggregator.http.app_keys import SERVICE, caller_name
+from aggregator.http.auth import base_url
 from aggregator.http.pages import filters
 
 MEDIA_TYPES = {
@@ -38,6 +40,9 @@ IMMUTABLE_SUFFIXES = (".woff2",)
 PUBLIC_SCRIPTS = {"related.js": 3600}  # of pages of other sites, with the seconds that caches keep them
 
 MAX_VIEWS = 64  # of the render cache
+# Without a change of an event, rates, deleted articles and names of desks are shown at most this much later.
+MAX_CACHED_MS = 5000
+Renderer = Callable[[bytes], Coroutine[Any, Any, bytes]]
 _LOCAL_ADDRESS = re.compile(r'( (?:href|src|action|formaction|data-stream)=")/(?!/)')
 
 
@@ -93,6 +98,23 @@ def html_response(request: web.Request, template: str, **values: Any) -> web.Res
     """A rendered page (see ``Pages.render``), or 304 if the client has it already."""
     body = request.app[PAGES].render(template, user=caller_name(request), **values)
     return conditional_response(request, body, "text/html")
+
+
+async def shared_body(request: web.Request, render: Renderer, *version: Hashable, viewer: str = "") -> bytes:
+    """What ``render`` makes of the position of the last change of an event: once for all equal requests.
+
+    It is made again after a change, also of desks if it names one, with another ``version``, and when it is
+    MAX_CACHED_MS old. ``viewer``: the user that it is for; "": all who may send the request.
+    """
+    service = request.app[SERVICE]
+    # Read before the events, so that a stream from there repeats changes made in between.
+    position = await service.events.broadcaster.latest_position()
+    if position == NO_CHANGES:  # there is no version to cache by
+        return await render(position)
+    desks = await service.events.desks.values() if "watch" in request.query else ()
+    view = request.path_qs, base_url(request), viewer
+    version = position, service.clock() // MAX_CACHED_MS, *desks, *version
+    return await request.app[PAGES].cache.get(view, version, lambda: render(position))
 
 
 def conditional_response(

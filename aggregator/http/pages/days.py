@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -15,9 +15,8 @@ from aggregator.events.days import Day, handover, items_within
 from aggregator.events.event import Event
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.handlers.events import day_of, load_period
-from aggregator.http.pages import PAGES, conditional_response
+from aggregator.http.pages import PAGES, conditional_response, shared_body
 from aggregator.http.pages.cards import make_card
-from aggregator.http.pages.front import MAX_CACHED_MS
 from aggregator.time_units import DAY_MS
 from aggregator_client.wire import OffsetDatetime, doc
 
@@ -38,12 +37,13 @@ async def since(request: web.Request, service: Service, query: DaysPageQuery) ->
     if not since_ms:
         raise web.HTTPSeeOther(f"/days/{shown.date}{_parameters(query)}")
 
-    async def render() -> bytes:
+    async def render(_: bytes) -> bytes:
         # Open events were seen within the last hours, so within a day before.
         events = await load_period(service, query.watch, since_ms - DAY_MS, until_ms)
         return await _page(request, query, shown, (since_ms, until_ms), handover(events, since_ms, until_ms))
 
-    return await _cached(request, render)
+    page = await shared_body(request, render, viewer=caller_id(request))
+    return conditional_response(request, page, "text/html")
 
 
 async def day(request: web.Request, service: Service, date: str, query: DayQuery) -> web.Response:
@@ -51,7 +51,7 @@ async def day(request: web.Request, service: Service, date: str, query: DayQuery
     shown = await day_of(service, query, date)
     start_ms, end_ms = shown.start_ms, shown.end_ms
 
-    async def render() -> bytes:
+    async def render(_: bytes) -> bytes:
         lists: dict[str, list[Event]] = {"new": [], "earlier": [], "before": []}
         for event in await load_period(service, query.watch, start_ms, end_ms):
             lists["new" if event.detected_at_ms >= start_ms else "earlier"].append(event)
@@ -60,14 +60,7 @@ async def day(request: web.Request, service: Service, date: str, query: DayQuery
             lists["before"] = [event for event in found if event.last_seen_ms < start_ms]
         return await _page(request, query, shown, (start_ms, end_ms), lists)
 
-    return await _cached(request, render)
-
-
-async def _cached(request: web.Request, render: Callable[[], Coroutine[Any, Any, bytes]]) -> web.Response:
-    """The page as of the last change of an event, at most some seconds ago: 300 events take 0.2 s."""
-    service = request.app[SERVICE]
-    version = (await service.events.broadcaster.latest_position(), service.clock() // MAX_CACHED_MS)
-    page = await request.app[PAGES].cache.get((request.path_qs, caller_id(request)), version, render)
+    page = await shared_body(request, render, viewer=caller_id(request))
     return conditional_response(request, page, "text/html")
 
 

@@ -16,12 +16,11 @@ from aiohttp import web
 from aggregator.app import Service, build_burst_rule
 from aggregator.contract.requests import EventFilterQuery, SavedFilterQuery
 from aggregator.domain import StreamItem
-from aggregator.events.broadcast import NO_CHANGES
 from aggregator.events.selection import SEVERITIES, EventFilter, EventOrder, Severity, is_settled
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.auth import base_url
 from aggregator.http.handlers.events import build_filter
-from aggregator.http.pages import PAGES, cards, conditional_response
+from aggregator.http.pages import PAGES, cards, conditional_response, shared_body
 from aggregator.http.pages.cards import Card
 from aggregator.http.pages.desks import may_edit
 from aggregator.index.article_stream import ArticleStream
@@ -33,8 +32,6 @@ MAX_VERDICTS = 40
 TOP_HOURS, MAX_TOP_STORIES, MAX_BUILDING_UP = 4, 10, 5
 # With a filter, the latest articles are taken from so many.
 MAX_FILTERED = 300
-# Without any change, rates, deleted articles, edited filters and desks are shown at most this much later.
-MAX_CACHED_MS = 5000
 
 
 class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
@@ -48,20 +45,14 @@ class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
 
 async def front(request: web.Request, service: Service, query: FrontQuery) -> web.StreamResponse:
     """Page: breaking events and recent verdicts. 304 while nothing has changed."""
-    # Read before the list, so that the stream repeats changes made in between.
-    position = await service.events.broadcaster.latest_position()
     read_mark = await _read_mark(request)
+    newest = await service.articles.index.stream.recent_entries(1)
+    version = read_mark, newest[0].number if newest else 0
 
-    async def render() -> bytes:
+    async def render(position: bytes) -> bytes:
         return await _render(request, query, position, read_mark)
 
-    if position == NO_CHANGES:  # there is no version to cache by
-        return conditional_response(request, await render(), "text/html")
-    newest = await service.articles.index.stream.recent_entries(1)
-    shown = (tuple(given_values(query).items()), caller_id(request), base_url(request))
-    number = newest[0].number if newest else 0
-    version = (position, read_mark, number, service.clock() // MAX_CACHED_MS)
-    page = await request.app[PAGES].cache.get(shown, version, render)
+    page = await shared_body(request, render, *version, viewer=caller_id(request))
     return conditional_response(request, page, "text/html")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -136,10 +136,8 @@ def stage_latencies(timings_ms: Iterable[Mapping[str, float]]) -> list[tuple[str
     for timings in timings_ms:
         for stage, ms in (*timings.items(), (TOTAL, sum(timings.values()))):
             stages.setdefault(stage, []).append(ms)
-    return [
-        (stage, _quantile(values, 0.5), _quantile(values, 0.95))
-        for stage, values in sorted(stages.items(), key=lambda s: s[0] == TOTAL)
-    ]
+    ordered = {s: sorted(values) for s, values in sorted(stages.items(), key=lambda s: s[0] == TOTAL)}
+    return [(stage, v[len(v) // 2], v[len(v) * 19 // 20]) for stage, v in ordered.items()]
 
 
 async def _queues(service: Service) -> Queues:
@@ -163,8 +161,3 @@ async def _keys_by_role(request: web.Request) -> dict[str, int] | None:
     now_ms = service.clock()
     counts = Counter(key.role for key in await service.edge.api_keys.list_keys() if key.is_active(now_ms))
     return {role: counts[role] for role in ROLES if counts[role]}
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -1,8 +1,7 @@
 """Targets of commands that send articles: a store opened in this process, or a running service.
 
 Both give one answer line per input line, in order. A line that was not processed because of load or an
-outage is processed again until it is (``line_sender.py`` of the client). What only a store in this process
-needs is imported with it: half a second that a command for a running service need not wait.
+outage is processed again until it is (``line_sender.py`` of the client). Only a store imports the service.
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
+from functools import cache
 from itertools import combinations, islice
-from operator import or_
 
 from aggregator.events.detection.clustering import (
     MAX_TERM_WEIGHT,
@@ -49,7 +48,8 @@ ENOUGH_ITEMS = 8
 MAX_REST_SHARE = 0.1
 # Share of the items of a story that hold what marks it; more items without an own term are no outliers.
 FAIR_SHARE = 0.25
-
+# Latest items of each cluster that are examined for a second story, so that the cost has a limit.
+LATEST_TO_DIVIDE = 256
 
 Stories = tuple[list[WindowItem], list[WindowItem]]
 
@@ -163,11 +163,10 @@ class ClusterMerger:
         mixed: list[tuple[Cluster, Cluster, Stories]] = []
 
         def may_merge(a: Cluster, b: Cluster) -> bool:
-            if a.event_id and b.event_id and not self._arranged.isdisjoint((a.event_id, b.event_id)):
+            are_arranged = a.event_id and b.event_id and self._arranged & {a.event_id, b.event_id}
+            if are_arranged or not key_terms.support_merge(a, b):
                 return False
-            if not key_terms.support_merge(a, b):
-                return False
-            stories = find_division([*a.members.values(), *b.members.values()], weights.idf)
+            stories = find_division([*_latest(a), *_latest(b)], weights.idf)
             if stories is not None:
                 mixed.append((a, b, stories))
             return stories is None
@@ -196,12 +195,12 @@ class ClusterMerger:
 
     def may_join_event(self, cluster: Cluster) -> bool:
         """Whether an open event shares a key term with a cluster, and they do not tell two stories."""
-        weights, members = self._term_weights, list(cluster.members.values())
+        weights, members = self._term_weights, _latest(cluster)
         own = set(heaviest_terms(cluster.term_sums, weights.weigh))
         for event in self._open_events.by_id.values():
             other = self._clusters.by_key[event.cluster_key]
             if not own.isdisjoint(heaviest_terms(other.term_sums, weights.weigh)) and (
-                find_division([*members, *other.members.values()], weights.idf) is None
+                find_division([*members, *_latest(other)], weights.idf) is None
             ):
                 return True
         return False
@@ -220,8 +219,10 @@ class ClusterMerger:
             self._check_burst(cluster)
 
     def divide(self, cluster: Cluster, clock_ms: int) -> bool:
-        """Divide a cluster that tells more than one story; returns whether it did."""
-        stories = find_division(list(cluster.members.values()), self._term_weights.idf)
+        """Divide a cluster whose latest items tell more than one story; returns whether it did."""
+        stories = find_division(_latest(cluster), self._term_weights.idf)
+        if stories and len(cluster.members) > LATEST_TO_DIVIDE:
+            stories = find_division(list(cluster.members.values()), self._term_weights.idf)
         if stories is None:
             return False
         other = self._clusters.create(stories[1][0], f":{clock_ms}")
@@ -287,6 +288,10 @@ class ClusterMerger:
         return (a, b) if rank(a, b) < rank(b, a) else (b, a)
 
 
+def _latest(cluster: Cluster) -> list[WindowItem]:
+    return list(cluster.members.values())[-LATEST_TO_DIVIDE:]
+
+
 def find_division(members: Sequence[WindowItem], idf: TermWeigher) -> Stories | None:
     """The items of each of two stories, the earlier one first; None if all tell one story.
 
@@ -305,26 +310,34 @@ def find_division(members: Sequence[WindowItem], idf: TermWeigher) -> Stories | 
     counts = {term: held.bit_count() for term, held in holders.items()}
     rarest = sorted((t for t in counts if counts[t] >= MIN_PART_ITEMS), key=lambda t: (-idf(t), t))
     frequent = sorted((t for t in counts if counts[t] >= CHANCE_ITEMS), key=lambda t: (-counts[t], t))
-    all_pairs = combinations(rarest[: 2 * KEY_TERMS_PER_CLUSTER], 2)
     pairs = (
         (a, b)
-        for a, b in all_pairs
+        for a, b in combinations(rarest[: 2 * KEY_TERMS_PER_CLUSTER], 2)
         if _exclude(holders[a], holders[b])
         and any(holders[a] & held and holders[b] & held for held in languages.values())
     )
-    for pair in sorted(pairs, key=lambda pair: (-min(counts[pair[0]], counts[pair[1]]), pair)):
-        seeds = list(pair)
-        for term in frequent:  # further stories
-            if counts[term] >= MIN_PART_ITEMS and all(_exclude(holders[term], holders[t]) for t in seeds):
+    enough = [term for term in frequent if counts[term] >= MIN_PART_ITEMS]
+
+    @cache
+    def excluded_by(term: str) -> set[str]:
+        return {t for t in enough if _exclude(holders[t], holders[term])}
+
+    for pair in sorted(pairs, key=lambda pair: (-min(map(counts.__getitem__, pair)), pair)):
+        seeds, further = list(pair), excluded_by(pair[0]) & excluded_by(pair[1])
+        for term in enough:
+            if term in further:
                 seeds.append(term)
+                further &= excluded_by(term)
         stories = [holders[term] for term in seeds]
-        owner = {term: i for i, term in enumerate(seeds)}
-        for term in frequent:
-            if term not in owner and (story := _extend_one(stories, holders[term])) is not None:
-                owner[term] = story
         held = several = 0
         for story in stories:
             held, several = held | story, several | held & story
+        owner = {term: i for i, term in enumerate(seeds)}
+        for term in frequent:
+            if term not in owner and holders[term] & held:
+                story = _extend_one(stories, held, several, holders[term])
+                if story is not None:
+                    owner[term], held = story, held | holders[term]
         a, b = (story & ~several for story in stories[:2])
         rest = len(members) - (held & ~several).bit_count()
         if min(a.bit_count(), b.bit_count()) < needed or rest > MAX_REST_SHARE * len(members):
@@ -342,13 +355,17 @@ def find_division(members: Sequence[WindowItem], idf: TermWeigher) -> Stories | 
     return None
 
 
-def _extend_one(stories: list[int], held: int) -> int | None:
-    """Add the items with a term to the story that it occurs in; None if it is none, or not one alone."""
-    best = max(range(len(stories)), key=lambda i: (held & stories[i]).bit_count())
-    others = reduce(or_, (*stories[:best], *stories[best + 1 :]))
-    if not held & stories[best] or (held & others).bit_count() > NEGLIGIBLE_SHARE * held.bit_count():
+def _extend_one(stories: list[int], held: int, several: int, added: int) -> int | None:
+    """Add the items with a term to the story that it occurs in; None if not in one alone.
+
+    ``held``, ``several``: the items of any story, and of more than one.
+    """
+    common = [(added & story).bit_count() for story in stories]
+    best = common.index(max(common))
+    others = held & ~stories[best] | several & stories[best]
+    if (added & others).bit_count() > NEGLIGIBLE_SHARE * added.bit_count():
         return None
-    stories[best] |= held & ~others
+    stories[best] |= added & ~others
     return best
 
 

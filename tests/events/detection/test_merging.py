@@ -19,7 +19,12 @@ from aggregator.events.detection.clustering import (
 from aggregator.events.detection.description import KeyTermCache, heaviest_terms
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.lifecycle import OpenEvent
-from aggregator.events.detection.merging import MERGE_SHARE, find_division, find_outliers
+from aggregator.events.detection.merging import (
+    LATEST_TO_DIVIDE,
+    MERGE_SHARE,
+    find_division,
+    find_outliers,
+)
 from aggregator.events.detection.model import BurstRule, EditorOverrides
 from tests.events.detection.window_items import cluster_of, window_item
 from tests.support.detector_stream import DetectorStream, time_ms
@@ -222,6 +227,27 @@ def test_two_stories_of_one_kind_are_two_events_with_an_alert_each(minutes: floa
     events = stream.detector.events
     assert sorted("".join({id_[0] for id_ in event.items}) for event in events) == ["0", "1"]
     assert len(stream.fired) == 2
+
+
+def test_a_large_event_is_looked_through_at_a_limited_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a second quake after 500 headlines of the first is an event of its own."""
+    examined = list[int]()
+
+    def counting(members: Sequence[WindowItem], weigh: Callable[[str], float]) -> merging.Stories | None:
+        examined.append(len(members))
+        return find_division(members, weigh)
+
+    monkeypatch.setattr(merging, "find_division", counting)
+    stream = DetectorStream()
+    for i in range(540):
+        title = STORIES["en"][i >= 500][i % 12]
+        terms = tuple((term, 1.0) for term in tokenizer.tokenize(title, "en"))
+        stream.send(i / 6, title=title, terms=terms, lang="en", id=f"{int(i >= 500)}-{i}")
+        assert max(examined, default=0) <= 2 * LATEST_TO_DIVIDE or i >= 500
+    stream.tick(92)
+
+    stories = [{id_[0] for id_ in event.items} for event in stream.detector.events]
+    assert len(stories) == 2 and {"1"} in stories
 
 
 def test_no_cluster_is_emptied_when_its_items_have_changed_meanwhile() -> None:

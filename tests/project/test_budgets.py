@@ -23,7 +23,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "cli": 2_107,
     "contract": 1_521,
     "dedup": 1_228,
-    "events": 7_260,
+    "events": 7_275,
     "http": 6_850,
     "index": 5_352,
     "ingest": 1_902,
@@ -33,13 +33,13 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "store": 3_796,
     "top": 2_395,
 }
-MAX_REPOSITORY_LINES = 60_590  # server and packages, without tests
+MAX_REPOSITORY_LINES = 60_640  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_200  # what is in tests/ and is no test; test cases have no budget
 TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
 MAX_BENCHMARK_WORDS = 4_000  # of docs/benchmarks, without rules of tables
 MAX_DOC_WORDS = 33_460  # without generated pages and decision records
 GENERATED_DOCS = ("configuration.md", "metrics.md")
-MAX_CONSTANTS = {"aggregator/events/detection": 57, "aggregator/dedup": 23}
+MAX_CONSTANTS = {"aggregator/events/detection": 58, "aggregator/dedup": 23}
 
 
 def python_files(*directories: str) -> list[Path]:

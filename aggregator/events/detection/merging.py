@@ -335,9 +335,9 @@ def find_division(members: Sequence[WindowItem], idf: TermWeigher) -> Stories | 
         owner = {term: i for i, term in enumerate(seeds)}
         for term in frequent:
             if term not in owner and holders[term] & held:
-                story = _extend_one(stories, held, several, holders[term])
-                if story is not None:
-                    owner[term], held = story, held | holders[term]
+                single = _extend_one(stories, held, several, holders[term])
+                if single is not None:
+                    owner[term], held = single, held | holders[term]
         a, b = (story & ~several for story in stories[:2])
         rest = len(members) - (held & ~several).bit_count()
         if min(a.bit_count(), b.bit_count()) < needed or rest > MAX_REST_SHARE * len(members):
@@ -356,10 +356,7 @@ def find_division(members: Sequence[WindowItem], idf: TermWeigher) -> Stories | 
 
 
 def _extend_one(stories: list[int], held: int, several: int, added: int) -> int | None:
-    """Add the items with a term to the story that it occurs in; None if not in one alone.
-
-    ``held``, ``several``: the items of any story, and of more than one.
-    """
+    """Add items with a term to the story that it alone occurs in, or None; ``held``: items of any story."""
     common = [(added & story).bit_count() for story in stories]
     best = common.index(max(common))
     others = held & ~stories[best] | several & stories[best]

@@ -204,7 +204,7 @@ def confirmed_by_groups(columns: Columns, first_row: Rows, copies: Pairs, sharin
     that repeats an earlier one anyway is not affected.
     """
     earlier, later = order_by_arrival(columns, sharing)
-    repeats = _rows_with_copies(columns, copies, distinct(later))
+    repeats = np.intersect1d(order_by_arrival(columns, copies)[1], distinct(later))
     open_ = ~np.isin(later, repeats)
     earlier, later = earlier[open_], later[open_]
     printed = _earlier_prints(columns, first_row, earlier, later)
@@ -229,11 +229,6 @@ def confirmed_by_groups(columns: Columns, first_row: Rows, copies: Pairs, sharin
     if not found:
         return np.empty(0, np.uint64)
     return merge_pairs([pack_pairs(*order_pairs(*np.array(found, np.int64).T))])
-
-
-def _rows_with_copies(columns: Columns, copies: Pairs, rows: Rows) -> Rows:
-    """Those of ``rows`` that repeat an earlier article."""
-    return np.intersect1d(order_by_arrival(columns, copies)[1], rows)
 
 
 def _earlier_prints(

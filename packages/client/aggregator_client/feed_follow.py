@@ -23,7 +23,7 @@ from aggregator_client.errors import ClientError, ConfigurationError, InvalidInp
 from aggregator_client.feed_articles import Article, make_articles
 from aggregator_client.feed_fetch import Document, Feed, FeedGone, Fetcher, FetchFailed
 from aggregator_client.feed_ids import host_of
-from aggregator_client.feed_parsing import Item, ParsedFeed, parse_feed
+from aggregator_client.feed_parsing import ParsedFeed, parse_feed
 from aggregator_client.opml import is_opml, read_opml
 
 PARALLEL = 16
@@ -187,7 +187,7 @@ class Follower:
         """Post the items that are new or changed; the line about them, empty if there are none."""
         # In a thread: a large document takes seconds.
         parsed = await asyncio.to_thread(parse_feed, document.data, document.url, document.content_type)
-        hashes = [hash(item) for item in map(_hashable, parsed.items)]
+        hashes = [hash(replace(item, published=str(item.published))) for item in parsed.items]
         articles = make_articles(parsed.items, host_of(feed.location) or host_of(parsed.website))
         fresh = [at for at, hash_ in enumerate(hashes) if hash_ not in feed.known]
         decisions = await self._submit([articles[at] for at in fresh])
@@ -220,10 +220,6 @@ def _reduced(article: Article) -> Article:
     """The article without the part that a service refuses most often."""
     removed = "html" if "html" in article else "url"
     return {name: value for name, value in article.items() if name != removed}
-
-
-def _hashable(item: Item) -> Item:
-    return replace(item, published=str(item.published))
 
 
 def _remember(feed: Feed, document: Document, hashes: Sequence[int]) -> None:

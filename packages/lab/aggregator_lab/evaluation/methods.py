@@ -77,7 +77,8 @@ def evaluate(
     """
     truth = _merged_labels(gold)
     is_even = _is_even_cluster(truth)
-    if not all(_has_copies(_select(truth, half)) for half in (is_even, ~is_even)):
+    halves = [_select(truth, half) for half in (is_even, ~is_even)]
+    if any(len(set(labels)) == len(labels) for labels in halves):
         raise InvalidInput(
             "Give copies of at least two articles, each with an equal `cluster`: "
             "thresholds are tuned on every other one and scored on the rest."
@@ -278,10 +279,6 @@ def _is_even_cluster(truth: Sequence[str]) -> npt.NDArray[np.bool_]:
     """(n,) whether the article belongs to the first, third, ... cluster in order of names."""
     numbers = {label: number for number, label in enumerate(sorted(set(truth)))}
     return np.array([numbers[label] % 2 == 0 for label in truth], bool)
-
-
-def _has_copies(labels: Sequence[str]) -> bool:
-    return len(set(labels)) < len(labels)
 
 
 def _select(labels: Sequence[str], half: npt.NDArray[np.bool_]) -> list[str]:

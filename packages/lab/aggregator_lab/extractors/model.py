@@ -177,7 +177,8 @@ class FittedModel:
             "matrix": self.matrix,
             "offset": self.offset,
         }
-        write(Path(path), fields, arrays | _prefixed_arrays(self.extractor))
+        own = {f"{_ARRAY_PREFIX}{name}": array for name, array in self.extractor.arrays().items()}
+        write(Path(path), fields, arrays | own)
 
     @classmethod
     def restore(
@@ -212,10 +213,6 @@ class FittedModel:
             fields["recipe"],
             fields["metadata"],
         )
-
-
-def _prefixed_arrays(extractor: StoredExtractor) -> dict[str, npt.NDArray[Any]]:
-    return {f"{_ARRAY_PREFIX}{name}": array for name, array in extractor.arrays().items()}
 
 
 def _content_hash(model: FittedModel) -> str:

@@ -131,11 +131,6 @@ def _page(told: list[str], lang: str, rng: random.Random) -> list[str]:
     return [f"{navigation}\n", *told, "\n" + "\n".join(lines[:PAGE_LINES])]
 
 
-def as_row(article: BenchmarkArticle) -> dict[str, str]:
-    """The row of ``articles.jsonl``."""
-    return asdict(article)
-
-
 _CARD = """# Open benchmark of news duplicates
 
 * **Contents**: `articles.jsonl`, {articles:,} articles of {stories:,} invented stories; `score.py`, the
@@ -159,7 +154,7 @@ thresholds on even story numbers and score odd ones, or the reverse.
 
 def write_directory(out: Path, stories: int, seed: int) -> int:
     """Write the directory; returns the number of articles. Raises InvalidInput if it cannot be written."""
-    rows = [as_row(article) for article in generate(stories, seed)]
+    rows = [asdict(article) for article in generate(stories, seed)]
     kinds = Counter(row["kind"] for row in rows)
     card = _CARD.format(
         articles=len(rows),

@@ -25,7 +25,7 @@ from aggregator.auth.api_keys import API_KEYS_KEY, ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
 from aggregator.background.tasks import DetectorTask, IndexMaintenance, Scheduler
 from aggregator.concurrency import TimeSlicer, YieldControl
-from aggregator.config_file import read_toml
+from aggregator.config_file import changed_since_start, read_toml
 from aggregator.dedup.policy import PolicyProfiles
 from aggregator.domain import IndexLayout
 from aggregator.errors import ConfigurationError, StoreUnavailable
@@ -180,12 +180,17 @@ def reload_files(settings: Settings, policies: PolicyProfiles | None = None) -> 
     try:
         changed = load_policies(settings)
         load_outlets(settings)
+        pending = changed_since_start(Path(settings.data_dir))
     except ConfigurationError as error:
         log.error("SIGHUP: nothing is changed: %s", error)
         return
     if policies is not None:
         policies.replace(changed)
-    log.info("SIGHUP: policy_profiles_file and outlets_file are read again; others need a restart")
+    files = {name: getattr(settings, name) for name in ("policy_profiles_file", "outlets_file")}
+    done = [f"{name}: {file} is read again" if file else f"{name} is not set" for name, file in files.items()]
+    log.info("SIGHUP: %s", "; ".join(done))
+    if pending and policies is None:  # in the background process alone
+        log.warning("SIGHUP: %s", pending)
 
 
 @asynccontextmanager

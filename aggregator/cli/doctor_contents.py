@@ -6,16 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
+from aggregator import errors
 from aggregator.app import Service, open_service
-from aggregator.errors import (
-    EXIT_CONFIGURATION_ERROR,
-    EXIT_OK,
-    EXIT_PARTIAL_FAILURE,
-    EXIT_UNAVAILABLE,
-    AggregatorError,
-    DamagedValue,
-    exit_code,
-)
+from aggregator.errors import AggregatorError, DamagedValue, exit_code
 from aggregator.events.detection.model import LearningStatus
 from aggregator.index.upkeep.spaces import StoredSpace, count_articles, registry_of
 from aggregator.settings import Settings, is_loopback
@@ -42,7 +35,7 @@ class Finding:
     subject: str
     mark: FindingStatus
     sentence: str
-    code: int = EXIT_OK
+    code: int = errors.EXIT_OK
 
 
 def ok(subject: str, sentence: str) -> Finding:
@@ -65,12 +58,12 @@ async def check_contents(settings: Settings) -> list[Finding]:
     findings: list[Finding] = []
     async with open_service(settings) as service:
         if incident := service.articles.index.memory.incident:
-            findings.append(wrong("store", incident.sentence, EXIT_UNAVAILABLE))
+            findings.append(wrong("store", incident.sentence, errors.EXIT_UNAVAILABLE))
         for check in (check_unread, _check_clock, _check_keys, _check_detector, _check_events, _check_index):
             try:
                 findings += await check(service)
             except AggregatorError as error:
-                code = EXIT_PARTIAL_FAILURE if isinstance(error, DamagedValue) else exit_code(error)
+                code = errors.EXIT_PARTIAL_FAILURE if isinstance(error, DamagedValue) else exit_code(error)
                 findings.append(wrong(CONTENTS_SUBJECT, str(error), code))
     return findings
 
@@ -80,7 +73,7 @@ async def check_unread(service: Service) -> list[Finding]:
     unread = service.articles.foreign_index
     findings = []
     for found in await unread.find():
-        findings.append(wrong("index", unread.sentence(found), EXIT_PARTIAL_FAILURE))
+        findings.append(wrong("index", unread.sentence(found), errors.EXIT_PARTIAL_FAILURE))
         if directory := found.entry.models_dir:
             findings.append(note("index", f"{found.space} was written with models_dir={directory}."))
     for space in await unread.leftovers():
@@ -92,7 +85,7 @@ async def check_unread(service: Service) -> list[Finding]:
 async def _check_clock(service: Service) -> list[Finding]:
     guard = service.background.clock_guard
     if problem := await guard.observe():
-        return [wrong("clock", problem, EXIT_UNAVAILABLE)]
+        return [wrong("clock", problem, errors.EXIT_UNAVAILABLE)]
     basis = "no article is stored yet that could contradict it"
     if guard.trusted_ms is not None:
         basis = f"articles expire by the time {format_rfc3339(guard.trusted_ms)}, which follows it"
@@ -111,7 +104,7 @@ async def _check_keys(service: Service) -> list[Finding]:
     bootstrap = f"bootstrap key {'set' if bootstrap_key else 'not set'}"
     findings = [ok("access", f"{counts}, {len(keys) - len(active)} expired; {bootstrap}.")]
     if not bootstrap_key and not any(key.allows("admin") for key in active):
-        findings.append(wrong("access", NO_ADMIN_SENTENCE, EXIT_PARTIAL_FAILURE))
+        findings.append(wrong("access", NO_ADMIN_SENTENCE, errors.EXIT_PARTIAL_FAILURE))
     notice_until_ms = now_ms + KEY_EXPIRY_NOTICE_DAYS * DAY_MS
     for key in active:
         if key.expires_ms is not None and key.expires_ms < notice_until_ms:
@@ -126,10 +119,10 @@ def _no_keys_finding(settings: Settings, expired_count: int) -> Finding:
         return note("access", "No keys: the service is open to every machine that can reach it.")
     if expired_count:
         expired = f"All {expired_count} keys have expired, so every request is rejected; {create}"
-        return wrong("access", expired, EXIT_CONFIGURATION_ERROR)
+        return wrong("access", expired, errors.EXIT_CONFIGURATION_ERROR)
     if not is_loopback(settings.host):
         refused = f"No keys: the service does not start on {settings.host}, which other machines can reach;"
-        return wrong("access", f"{refused} {create}", EXIT_CONFIGURATION_ERROR)
+        return wrong("access", f"{refused} {create}", errors.EXIT_CONFIGURATION_ERROR)
     return note("access", "No keys: the service is open to every program on this machine.")
 
 

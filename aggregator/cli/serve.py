@@ -11,8 +11,10 @@ import contextlib
 import dataclasses
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aggregator.config_file import record_start
 from aggregator.errors import AggregatorError
 from aggregator.http.peer_metrics import SINGLE_PROCESS, PeerMetrics
 from aggregator.runtime.addresses import announce, describe_store, say
@@ -23,6 +25,7 @@ from aggregator.runtime.supervisor import shared_store, supervise
 from aggregator.runtime.web_process import fork_analysis, run_server
 from aggregator.settings import Settings
 from aggregator.store.disk import temporary_directory
+from aggregator.store.factory import with_running_store_url
 
 if TYPE_CHECKING:
     from aggregator.app import AnalysisPools, Service
@@ -37,6 +40,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
         load_policies(settings)
     with _demo_directory(args, settings) as chosen:
+        if not chosen.in_memory and with_running_store_url(chosen) is chosen:  # no other service's record
+            record_start(args.config_file, Path(chosen.data_dir))
         if args.config_file is not None:
             say(chosen, f"configuration file: {args.config_file.path.absolute()}")
         say(chosen, describe_store(chosen))

@@ -176,8 +176,9 @@ class EventRepository:
                 if value is not None
             }
             wanted = {into for into in merges.values() if into is not None} - merges.keys() - wanted
-        ends = {number: _end_of_merges(merges, event_id) for number, event_id in found.items()}
-        return {number: event_id for number, event_id in ends.items() if event_id in merges}
+        for _ in range(MAX_MERGE_HOPS):
+            found = {number: merges.get(event_id) or event_id for number, event_id in found.items()}
+        return {number: event_id for number, event_id in found.items() if event_id in merges}
 
     async def event_article_ids(self, number: int) -> tuple[str, ...]:
         """Article ids of the event that an article belongs to, oldest first; () without an event."""
@@ -222,12 +223,6 @@ class EventRepository:
     async def summaries(self) -> dict[str, EventSummary]:
         """The index of events: a summary of every stored event by id."""
         return INDEX_FORMAT.decode((await self.store.read([INDEX_KEY]))[0])
-
-
-def _end_of_merges(merges: Mapping[str, str | None], event_id: str) -> str:
-    for _ in range(MAX_MERGE_HOPS):
-        event_id = merges.get(event_id) or event_id
-    return event_id
 
 
 def merge_chain(summaries: Mapping[str, EventSummary], event_id: str) -> list[str]:

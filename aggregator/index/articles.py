@@ -356,17 +356,14 @@ class Articles:
         member_keys = [keys.BINDING + id_hash for id_hash in list(id_hashes)[:limit]]
         members_read = await self._segments.read_more(snapshot, space, member_keys)
         found = [binding_in_space(members_read, space, key) for key in member_keys]
-        members = [m for m in found if m is not None and _canonical_first(m.binding) == group_number]
+        bound = [(m, m.binding.outcome.match) for m in found if m is not None]
+        members = [m for m, match in bound if match and match.canonical_first == group_number]
         checks = [read.unchanged_check(space, list_key), read.unchanged_check(space, canonical_key)]
         checks += [members_read.unchanged_check(space, key) for key in member_keys]
         return DuplicateGroup(group_number, tuple(members), tuple(checks)), canonical
 
     async def _read_records(self, space: str, bindings: Sequence[Binding]) -> dict[int, ArticleRecord]:
         return await self._records.read(dict.fromkeys((b.number for b in bindings), space))
-
-
-def _canonical_first(binding: Binding) -> int | None:
-    return binding.outcome.match.canonical_first if binding.outcome.match else None
 
 
 def _remaining_members(

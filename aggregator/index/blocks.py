@@ -72,7 +72,9 @@ class BlockPlan:
         object.__setattr__(self, "_block_bounds", self._compute_block_bounds())
         masks = tuple(self._probe_masks(r) for r in range(MAX_RADIUS + 1))
         object.__setattr__(self, "_masks_by_radius", masks)
-        object.__setattr__(self, "_flipped_bits_by_radius", tuple(map(_mask_bit_counts, masks)))
+        flipped = [[flip.bit_count() for _, flips in each for flip in flips] for each in masks]
+        bits = tuple(np.array(counts, np.uint8) for counts in flipped)
+        object.__setattr__(self, "_flipped_bits_by_radius", bits)
         object.__setattr__(self, "remainder_bytes", (FINGERPRINT_BITS - min(self.widths) + 7) // 8)
 
     def split(self, fingerprint: int) -> list[tuple[int, int]]:
@@ -122,10 +124,6 @@ def _xor_masks(width: int, radius: int) -> tuple[int, ...]:
         for count in range(radius + 1)
         for chosen in combinations(range(width), count)
     )
-
-
-def _mask_bit_counts(masks: _ProbeMasks) -> npt.NDArray[np.uint8]:
-    return np.array([flip.bit_count() for _, flips in masks for flip in flips], np.uint8)
 
 
 PLAN = BlockPlan((16,) * 4)

@@ -131,7 +131,13 @@ def explain(
     if comparable:
         summary = _summary(evidence, headlines, policy, is_match) + _REASON_NOTES[reason]
         shares = not is_match and shares_enough(later, earlier, evidence, policy)
-        summary += (_CONFIRMABLE_NOTE if shares else "") + (_figures_note(policy) if are_news else "")
+        summary += _CONFIRMABLE_NOTE if shares else ""
+        if are_news:
+            short = "in texts this short the figures are the news"
+            why = "updates_are_new is on" if policy.updates_are_new else short
+            summary += (
+                f" But their figures differ, and {why}: the later one is related, with updated figures."
+            )
     else:
         cause = "they were analyzed with different models"
         if a.lang != b.lang:
@@ -264,9 +270,3 @@ def _summary(evidence: Evidence, headlines: float, policy: Policy, is_match: boo
     shared = f"{overlap.containment:.0%} of the shorter text is in the other"
     opening = f"{overlap.opening:.0%} of an opening"
     return f"{verdict}: {shared}, {opening}, and the headlines are {headlines:.0%} alike."
-
-
-def _figures_note(policy: Policy) -> str:
-    in_short = "in texts this short the figures are the news"
-    reason = "updates_are_new is on" if policy.updates_are_new else in_short
-    return f" But their figures differ, and {reason}: the later one is related, with updated figures."

@@ -99,6 +99,37 @@ def test_sighup_reads_the_policy_profiles_again_in_every_worker(tmp_path: Path) 
         assert process.poll() is None
 
 
+def test_sighup_says_what_it_read_and_what_waits_for_a_restart(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Files that were not set are not read; the doctor compares the settings with those of the start, too."""
+    config, outlets = tmp_path / "agg.toml", tmp_path / "outlets.toml"
+    outlets.touch()
+    config.write_text(f"outlets_file = '{outlets}'\nretention_days = 30\nlog_level = 'INFO'\n")
+    doctor = ("doctor", "--config", str(config), "--data-dir", str(tmp_path / "data"))
+    logged = ""
+
+    def has_logged(sentence: str) -> bool:
+        nonlocal logged
+        logged += capfd.readouterr().err
+        return sentence in logged
+
+    with serving_alone(tmp_path, "--config", str(config)) as (process, url):
+        port = ("--port", url.rpartition(":")[2])
+        assert run(*doctor, *port) == 0
+        assert "changed after the last start" not in capfd.readouterr().out
+        config.write_text(f"outlets_file = '{outlets}'\nretention_days = 20\nstore_texts = true\n")
+        process.send_signal(signal.SIGHUP)
+        read = f"SIGHUP: policy_profiles_file is not set; outlets_file: {outlets} is read again"
+        waits = f"{config}: changed after the last start, and read at the next: "
+        waits += "log_level, retention_days, store_texts."
+        until(lambda: has_logged(f"SIGHUP: {waits}"), "the change is not logged")
+        until(lambda: has_logged(read), "the files are not logged")
+
+        assert run(*doctor, *port) == 0
+        assert f"note   settings  {waits}" in capfd.readouterr().out
+
+
 def children(pid: int) -> dict[str, list[int]]:
     """Ids of the child processes of ``pid``: those of the service, and the store."""
     found: dict[str, list[int]] = {"aggregator": [], "store": []}

@@ -20,18 +20,18 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "auth": 505,
     "background": 242,
     "backup": 497,
-    "cli": 2_107,
+    "cli": 2_111,
     "contract": 1_521,
     "dedup": 1_228,
     "events": 7_275,
-    "http": 6_850,
-    "index": 5_352,
+    "http": 6_840,
+    "index": 5_331,
     "ingest": 1_902,
     "provenance": 1_170,
     "queries": 1_610,
     "runtime": 1_090,
     "store": 3_796,
-    "top": 2_395,
+    "top": 2_422,
 }
 MAX_REPOSITORY_LINES = 60_640  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_200  # what is in tests/ and is no test; test cases have no budget

@@ -43,7 +43,7 @@ def headlines(events: int, largest: int, now_ms: int) -> Iterator[dict[str, Any]
         start_ms, taken_ms = now_ms - 3 * HOUR_MS, (3 if size == largest else 1) * HOUR_MS
         start_ms += rng.randrange(3 * HOUR_MS - taken_ms + 1)
         for position in range(size):
-            told = [*rng.sample(own, 4), *(word(rng.randrange(40_000, 90_000)) for _ in range(3))]
+            told = [*rng.sample(own, 4), word(rng.randrange(40_000, 90_000))]
             outlet = f"paper{(7 * story + position) % OUTLETS}.example"
             made.append((start_ms + taken_ms * position // size, story, position, outlet, told))
     for at_ms, story, position, outlet, told in sorted(made):

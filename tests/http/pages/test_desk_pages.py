@@ -76,9 +76,9 @@ async def test_a_preview_saves_nothing(client: Client, service: FakeService) -> 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"name": ""}, "name: blank"),
-        ({"alert_size": "many"}, "alert_size"),
-        ({"quiet_from": "22:00"}, "quiet_until: give both ends"),
+        ({"name": ""}, "Name of the desk: blank"),
+        ({"alert_size": "many"}, "At this many items: expected"),
+        ({"quiet_from": "22:00"}, "Until: give both ends of the quiet hours"),
         ({"time_zone": "Mars/Base"}, "unknown time zone"),
     ],
 )

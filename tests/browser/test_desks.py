@@ -114,7 +114,7 @@ async def test_a_desk_is_made_without_scripts(browser: Browser, url: str) -> Non
         await page.get_by_label("From", exact=True).fill("22:00")
         await page.get_by_label("Name of the desk").fill("Harbour")
         await page.get_by_role("button", name="Create desk").click()
-        await page.get_by_role("alert").get_by_text("quiet_until: give both ends").wait_for()
+        await page.get_by_role("alert").get_by_text("Until: give both ends").wait_for()
         await page.get_by_label("Until", exact=True).fill("06:00")
         await page.get_by_role("button", name="Create desk").click()
         await page.get_by_text("quiet from 22:00 to 06:00 (UTC)").wait_for()

@@ -319,7 +319,7 @@ class Outcome:
 class RelatedItem:
     """A related article in an answer; ``distance`` in bits, ``similarity`` in 0..1.
 
-    score   probability, 0..1, that a reader would call it the same subject (``queries/relatedness.py``)
+    score   probability, 0..1, of the same subject to a reader (``queries/relatedness.py``); None: not known
     copies  number of its copies that are stored and not shown
     kind    "": not known
     shared  words of both, and the share, 0..1, of each in all that they share
@@ -333,7 +333,7 @@ class RelatedItem:
     published_at_ms: int | None
     distance: int
     similarity: float
-    score: float = 0.0
+    score: float | None = None
     copies: int = 0
     kind: RelatedKind | Literal[""] = ""
     shared: tuple[tuple[str, float], ...] = ()

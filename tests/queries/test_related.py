@@ -71,7 +71,7 @@ async def test_an_interest_is_answered_by_any_of_its_articles() -> None:
 
     found, _ = await newsroom.related.of_ids({"read": 0})
 
-    assert [item.id for item in alone] == ["weak"] and 0.5 < alone[0].score < 0.99
+    assert [item.id for item in alone] == ["weak"] and 0.5 < (alone[0].score or 0.0) < 0.99
     assert [item.id for item in found] == ["weak"]
     assert await newsroom.related.of_ids({"read": 0}, RelatedOptions(min_score=0.99)) == ([], [])
 
@@ -169,7 +169,7 @@ async def test_articles_that_share_rare_terms_are_related() -> None:
 
     found = await newsroom.related.of_id("a")
     assert [item.id for item in found] == ["b"]
-    assert found[0].distance > 7 and found[0].score >= MIN_PROBABILITY
+    assert found[0].distance > 7 and (found[0].score or 0.0) >= MIN_PROBABILITY
     assert [item.id for item in await newsroom.related.of_id("b")] == ["a"]
     assert await newsroom.related.of_id("other") == []
 

@@ -155,7 +155,9 @@ class RelatedOut(Struct):
     ]
     distance: Annotated[int, doc("Differing bits of the two fingerprints, 0 to 64.", 5)] = 64
     similarity: Annotated[float, doc("Cosine of the main terms, 0 to 1.", 0.61)] = 0.0
-    score: Annotated[float, doc("Probability of one subject, 0 to 1; 0 in a verdict.", 0.83)] = 0.0
+    score: Annotated[
+        float | None, doc("Probability of one subject, 0 to 1; null in a verdict and a top story.", 0.83)
+    ] = None
     kind: Annotated[RelatedKindName, doc(RELATED_KINDS, "same_story")] = ""
     copies: Annotated[int, doc("Number of its copies that are stored and not shown.", 3)] = 0
     shared: Annotated[list[SharedWord], doc("What both are about, heaviest first.")] = []

@@ -636,8 +636,8 @@ export interface RelatedOut {
   distance?: number;
   /** Cosine of the main terms, 0 to 1. */
   similarity?: number;
-  /** Probability of one subject, 0 to 1; 0 in a verdict. */
-  score?: number;
+  /** Probability of one subject, 0 to 1; null in a verdict and a top story. */
+  score?: number | null;
   /** part_of (it contains the article asked for), same_event (detected), same_story, background (an older article of the subject), same_person_or_place; "": not known. */
   kind?: "" | "background" | "part_of" | "same_event" | "same_person_or_place" | "same_story";
   /** Number of its copies that are stored and not shown. */

@@ -31,7 +31,7 @@ async def test_related_of_a_stored_article(client: Client, stored: None) -> None
                 "published_at": None,
                 "distance": 5,
                 "similarity": 0.5,
-                "score": 0.0,
+                "score": None,
                 "kind": "",
                 "copies": 0,
                 "shared": [],

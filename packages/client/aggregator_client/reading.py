@@ -51,7 +51,8 @@ class Reader:
         """Articles related to a stored one; without an id, one of each top story. Raises NotFound.
 
         ``parameters`` of all related articles, as in the HTTP API: limit, half_life, diversity, min_score,
-        since, until, lang, and the lists source, exclude_source and exclude_ids.
+        since, until, lang, and the lists source, exclude_source and exclude_ids. Empty: none that passes them
+        reaches min_score (0 lists all); without an id, the last day has no top story.
         """
         path = f"/v1/articles/{quote(id, safe='')}/related" if id else "/v1/related"
         return (await self._request_as(RelatedListOut, "GET", path + _query(parameters))).related

@@ -355,7 +355,13 @@ class ArticlesOut(Struct):
 class RelatedListOut(Struct):
     """Related articles, nearest first."""
 
-    related: Annotated[list[RelatedOut], doc("Related articles, best first.")]
+    related: Annotated[
+        list[RelatedOut],
+        doc(
+            "Related articles, best first. Empty: none that passes the filters reaches min_score (0 lists "
+            "all); for a reader who has read nothing: the last day has no top story."
+        ),
+    ]
 
 
 class RelatedToManyOut(RelatedListOut):

@@ -676,7 +676,7 @@ export interface RelatedQuery {
 
 /** As RelatedListOut. `not_found`: those of the given ids that are not stored, or not any more. */
 export interface RelatedToManyOut {
-  /** Related articles, best first. */
+  /** Related articles, best first. Empty: none that passes the filters reaches min_score (0 lists all); for a reader who has read nothing: the last day has no top story. */
   related: Array<RelatedOut>;
   /** Given ids that are not stored, or not any more. */
   not_found: Array<string>;

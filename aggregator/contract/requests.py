@@ -44,7 +44,7 @@ ORDER = (
 BODY_SOURCE = "A list: as in the query. A text: the outlet of the article; with ids, as a list of one."
 HALF_LIFE = (
     "Age before now at which an answer counts half, similar scores as equal, e.g. 12h; 0: by score. Default: "
-    "7d before the article asked about, and none over 30 days older if a newer one is likelier."
+    "7d before the article asked about, and over 3d apart it has to be likelier."
 )
 DIVERSITY = "How much an answer that resembles better ones moves back, 0 to 1; by default 0, for ids 0.3."
 

@@ -12,11 +12,11 @@ import numpy as np
 from aggregator.analysis.term_profile import FloatArray, unit_vectors
 from aggregator.analysis.text.normalization import source_key
 from aggregator.domain import ArticleRecord
+from aggregator.queries.reasons import STORY_DAYS
 from aggregator.queries.relatedness import ScoredArticle
 from aggregator.time_units import DAY_MS
 
 DEFAULT_HALF_LIFE_MS = 7 * DAY_MS
-OLD_MS = 30 * DAY_MS
 READING_HALF_LIFE_MS = 7 * DAY_MS  # of what was read
 HISTORY_DIVERSITY = 0.3
 # Similarity of two articles that were read of one interest (``scripts/bench histories``).
@@ -69,12 +69,11 @@ class RelatedOptions:
         age = max(0, from_ms - found.record.publication_ms) / half_life_ms if half_life_ms else 0.0
         return log2(max(probability, _SMALLEST)) - age
 
-    def current(self, found: Sequence[ScoredArticle], question_ms: int) -> list[ScoredArticle]:
-        """By default without articles older than ``OLD_MS`` if a newer one is likelier."""
-        new_ms = question_ms - OLD_MS
+    def current(self, found: Sequence[ScoredArticle], minimum: float) -> list[ScoredArticle]:
+        """By default only what is likelier than ``minimum``, by its age as a multiple of a story's."""
         if self.half_life_ms is None and self.since_ms is None and self.until_ms is None:
-            likely = max((f.probability for f in found if f.record.publication_ms >= new_ms), default=0.0)
-            found = [f for f in found if f.record.publication_ms >= new_ms or f.probability >= likely]
+            odds = 1 / max(minimum, _SMALLEST) - 1
+            found = [f for f in found if 1 / f.probability - 1 <= odds / max(1, f.evidence.days / STORY_DAYS)]
         return list(found)
 
 

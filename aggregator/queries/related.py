@@ -43,7 +43,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 # First number of an article's group -> ids of the articles of its event, oldest first; () without one.
 Groups = frozenset[int | None]
-NO_GROUPS: Groups = frozenset()
 EventMembersOf = Callable[[int], Awaitable[Sequence[str]]]
 
 
@@ -156,7 +155,7 @@ class RelatedArticles:
         return await self._answer([found], [1.0], options)
 
     async def _find(
-        self, subject: Subject, options: RelatedOptions, excluded: Groups = NO_GROUPS, at_least: float = 1.0
+        self, subject: Subject, options: RelatedOptions, excluded: Groups = frozenset(), at_least: float = 1.0
     ) -> Found | None:
         """What may be answered, none of the ``excluded`` groups, also below the minimum ``at_least``.
 
@@ -181,13 +180,15 @@ class RelatedArticles:
         scored, asked_ms = list[ScoredArticle](), subject.asked_ms(now_ms)
         for candidate in shown[: len(event_numbers) + max(MIN_COMPARED, 2 * options.limit)]:
             record, found = candidate.record, candidate.evidence
-            hours = (asked_ms - record.publication_ms) / HOUR_MS
+            in_event = record.number in event_numbers  # no time counts between its members
+            hours = 0.0 if in_event else (asked_ms - record.publication_ms) / HOUR_MS
             evidence = related_evidence(
                 subject.article, record, found.similarity, found.distance, candidates.rarity, hours
             )
-            likely = max(probability(evidence), minimum if record.number in event_numbers else 0.0)
+            likely = max(probability(evidence), minimum if in_event else 0.0)
             scored.append(ScoredArticle(record, candidate.canonical[1], evidence, likely))
-        best = options.current(best_of_groups(scored, min(minimum, at_least)), asked_ms)
+        least = min(minimum, at_least)
+        best = options.current(best_of_groups(scored, least), least)
         ranked = [(options.log_weight(each, asked_ms, now_ms), each) for each in best]
         return Found(subject, asked_ms, event_numbers, candidates, ranked)
 

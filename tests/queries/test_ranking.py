@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from aggregator.queries.ranking import (
     choose,
     interests_of,
 )
+from aggregator.queries.reasons import STORY_DAYS
 from aggregator.queries.relatedness import ScoredArticle, related_evidence
 from aggregator.time_units import DAY_MS, HOUR_MS
 
@@ -36,6 +38,12 @@ def scored(record: ArticleRecord, probability: float = 0.8, group: int | None = 
     """A candidate, of a group of its own by default."""
     evidence = related_evidence(record, record, 0.5, 20)
     return ScoredArticle(record, group if group is not None else hash(record.id), evidence, probability)
+
+
+def aged(probability: float, days: float) -> ScoredArticle:
+    """A candidate so many days from the question."""
+    found = scored(article("aged"), probability)
+    return replace(found, evidence=replace(found.evidence, days=days))
 
 
 def order(found: Sequence[ScoredArticle], options: RelatedOptions, question_age_ms: int = 0) -> str:
@@ -114,23 +122,22 @@ def test_every_interest_gets_a_place_and_the_heaviest_get_most() -> None:
     assert choose([], [], 10, 0.3) == []
 
 
-def test_by_default_old_articles_are_those_that_no_newer_one_is_likelier_than() -> None:
-    """At the date of the question; a half-life or dates leave them in."""
-    old, older = (
-        scored(article("old", age_ms=31 * DAY_MS), 0.9),
-        scored(article("older", age_ms=99 * DAY_MS), 0.95),
-    )
-    new = scored(article("new", age_ms=29 * DAY_MS), 0.92)
+def test_by_default_an_article_has_to_be_the_likelier_the_older_it_is() -> None:
+    """Six days from the question it needs twice the odds of the minimum; a half-life or dates leave it in."""
+    days = 8 * STORY_DAYS
+    same_story, later = aged(0.8, STORY_DAYS), aged(0.88, 2 * STORY_DAYS)
+    likely, unlikely = aged(0.97, days), aged(0.969, days)  # odds of 4 times 8
 
-    assert RelatedOptions().current([old, older, new], NOW_MS) == [older, new]
-    assert RelatedOptions().current([old, older, new], NOW_MS - 2 * DAY_MS) == [old, older, new]
-    assert RelatedOptions().current([old, older], NOW_MS) == [old, older]
+    assert RelatedOptions().current([same_story, later, likely, unlikely], 0.8) == [same_story, likely]
+    assert RelatedOptions().current([later, unlikely], 0.75) == [later, unlikely]
+    assert RelatedOptions().current([unlikely], 0.0) == [unlikely]
+    assert RelatedOptions().current([likely], 1.0) == []
     for options in (
         RelatedOptions(half_life_ms=DAY_MS),
         RelatedOptions(since_ms=0),
         RelatedOptions(until_ms=NOW_MS),
     ):
-        assert options.current([old, new], NOW_MS) == [old, new]
+        assert options.current([likely, unlikely], 0.8) == [likely, unlikely]
 
 
 def test_interests_cover_what_was_read() -> None:

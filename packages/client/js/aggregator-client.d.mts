@@ -612,7 +612,7 @@ export interface RelatedIn {
   exclude_source?: Array<string> | null;
   /** Neither these nor their copies. */
   exclude_ids?: Array<string> | null;
-  /** Age before now at which an answer counts half, similar scores as equal, e.g. 12h; 0: by score. Default: 7d before the article asked about, and none over 30 days older if a newer one is likelier. */
+  /** Age before now at which an answer counts half, similar scores as equal, e.g. 12h; 0: by score. Default: 7d before the article asked about, and over 3d apart it has to be likelier. */
   half_life?: string | null;
   /** How much an answer that resembles better ones moves back, 0 to 1; by default 0, for ids 0.3. */
   diversity?: number | null;
@@ -666,7 +666,7 @@ export interface RelatedQuery {
   exclude_ids?: Array<string>;
   /** Only articles in this language, e.g. "de"; "und": no language was detected. */
   lang?: string | null;
-  /** Age before now at which an answer counts half, similar scores as equal, e.g. 12h; 0: by score. Default: 7d before the article asked about, and none over 30 days older if a newer one is likelier. */
+  /** Age before now at which an answer counts half, similar scores as equal, e.g. 12h; 0: by score. Default: 7d before the article asked about, and over 3d apart it has to be likelier. */
   half_life?: string | null;
   /** How much an answer that resembles better ones moves back, 0 to 1; by default 0, for ids 0.3. */
   diversity?: number | null;

@@ -90,7 +90,7 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
             order=originals_first if args.plant else shuffle,
         )
     )
-    sizes = f"{len(gold)} labeled, {len(background)} background articles, random orders: {args.orders}"
+    sizes = f"{len(gold)} labeled articles, {len(background)} in the background, random orders: {args.orders}"
     table = f"{sizes}\n{protocol.format_table(rows)}"
     curves = _duplicate_curves(args, gold, analyzer)
     return _print_rows(args, [row.as_json() for row in rows], table, curves)

@@ -111,7 +111,11 @@ class _Reader:
             where = f"rules, number {number}"
             self._check_keys(table, RULE_KEYS, f"{where}: ")
             sources, profile = table.get("sources"), table.get("profile")
-            if not isinstance(sources, list) or not sources or not all(map(_is_pattern, sources)):
+            if (
+                not isinstance(sources, list)
+                or not sources
+                or not all(isinstance(s, str) and s.strip() for s in sources)
+            ):
                 self.problems.append(f"{where}: sources: expected a list of non-empty strings.")
                 sources = []
             for pattern in sources:
@@ -133,10 +137,6 @@ class _Reader:
         for key in table:
             if key not in known:
                 self.problems.append(f"{prefix}{key}: unknown key; allowed: {', '.join(known)}.")
-
-
-def _is_pattern(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
 
 
 def _profile_option(name: str) -> dataclasses.Field[Any]:

@@ -69,10 +69,6 @@ def _is_origin(text: str) -> bool:
     return scheme in ("http", "https") and bool(rest) and not set(rest) & set("/?#@ *") and _is_http_url(text)
 
 
-def _is_smtp_url(url: str) -> bool:
-    return _is_url(url, "smtp", "smtps") and urlsplit(url).path in ("", "/") and not urlsplit(url).query
-
-
 def _are_networks(text: str) -> bool:
     try:
         return all(ipaddress.ip_network(name.strip()) for name in text.split(",") if name.strip())
@@ -462,7 +458,8 @@ def _check_combinations(settings: Settings) -> list[str]:
     if url not in ("", "memory") and not (separator and rest and scheme in STORE_SCHEMES):
         expected = ", ".join(f"{scheme}://..." for scheme in STORE_SCHEMES)
         problems.append(f"store_url: expected memory or one of {expected}.")
-    if settings.smtp_url and not _is_smtp_url(settings.smtp_url):
+    parts = urlsplit(settings.smtp_url) if _is_url(settings.smtp_url, "smtp", "smtps") else None
+    if settings.smtp_url and (parts is None or parts.path not in ("", "/") or parts.query):
         problems.append(
             "smtp_url: expected smtp://HOST:PORT or smtps://HOST:PORT, with USER:PASSWORD@ if needed."
         )

@@ -72,15 +72,12 @@ def _error_out(error: errors.InvalidInput, place: str, reason: str) -> ErrorOut:
     out = ErrorOut(detail=str(error), code=reason if error.reason == "invalid" else error.reason)
     where = error.place or place
     if where == "body":
-        out.pointer = _json_pointer(error.path if error.path is not None else _path(error.field or ""))
+        field = "" if error.field in (None, "body", "line") else error.field
+        steps = tuple(re.findall(r"[^.\[\]]+", field or ""))  # of "a.ids[1]"
+        out.pointer = _json_pointer(steps if error.path is None else error.path)
     else:
         out.parameter = error.field
     return out
-
-
-def _path(field: str) -> tuple[str | int, ...]:
-    """The steps of a field such as "a.ids[1]"; () for the whole body."""
-    return () if field in ("body", "line") else tuple(re.findall(r"[^.\[\]]+", field))
 
 
 def _json_pointer(path: tuple[str | int, ...]) -> str:

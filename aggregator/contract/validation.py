@@ -168,12 +168,9 @@ def _leaf_error(
     if "enum value" in message and (choices := _allowed_values(type_)):
         sentence, reason = f"expected one of {', '.join(choices)}", "not_allowed"
     else:
-        sentence, reason = _plain_sentence(message), _reason(message)
+        found = (reason for part, reason in _REASON_OF_PART.items() if part in message)
+        sentence, reason = _plain_sentence(message), next(found, "wrong_type")
     return InvalidInput(f"{field}: {sentence}.", field=field, reason=reason, path=path)
-
-
-def _reason(message: str) -> str:
-    return next((reason for part, reason in _REASON_OF_PART.items() if part in message), "wrong_type")
 
 
 def _plain_sentence(message: str) -> str:

@@ -34,16 +34,15 @@ def figures_over_time(headlines: Iterable[Said]) -> dict[str, list[Figure]]:
     for at_ms, source, figures in sorted(headlines, key=lambda said: said[0]):
         for kind, value in figures.items():
             found.setdefault(kind, {}).setdefault(value, []).append((at_ms, source))
-    outlets = {kind: {n: _outlets(r) for n, r in values.items()} for kind, values in found.items()}
+    outlets = {
+        kind: {n: {outlet_key(source) for _, source in reports} for n, reports in values.items()}
+        for kind, values in found.items()
+    }
     return {
         kind: [(n, *reports[0], len(outlets[kind][n])) for n, reports in values.items()][-MAX_VALUES:]
         for kind, values in found.items()
         if len(set().union(*outlets[kind].values())) >= MIN_OUTLETS
     }
-
-
-def _outlets(reports: Iterable[tuple[int, str]]) -> set[str]:
-    return {outlet_key(source) for _, source in reports}
 
 
 def figures_in(title: str, lang: str) -> dict[str, int]:

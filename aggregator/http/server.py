@@ -98,7 +98,9 @@ def make_app(service: Service) -> web.Application:
 
 def make_runner(app: web.Application) -> web.AppRunner:
     """A runner for the application with the connection options that it relies on."""
-    logging.getLogger("aiohttp.server").addFilter(_is_not_protocol_error)
+    logging.getLogger("aiohttp.server").addFilter(  # malformed HTTP gets a 400, and ``errors`` logs it
+        lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+    )
     return ConnectionRunner(
         app,
         pool=ConnectionPool(app, max_connections()),
@@ -118,11 +120,6 @@ def max_connections() -> int:
     if soft_limit == resource.RLIM_INFINITY:
         return MAX_CONNECTIONS
     return min(MAX_CONNECTIONS, max(16, soft_limit - RESERVED_FILES))
-
-
-def _is_not_protocol_error(record: logging.LogRecord) -> bool:
-    """False for log records about malformed HTTP: it gets a 400, and ``errors`` logs it."""
-    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 async def serve(

@@ -13,7 +13,6 @@ from aggregator.analysis.shingles import (
     IGNORED_LOW_BITS,
     MAX_UINT32,
     NO_OVERLAP,
-    OverlapEstimate,
     estimate_overlaps,
 )
 from aggregator.analysis.simhash import hamming_distance
@@ -52,7 +51,11 @@ def build_candidates(
     candidates = []
     for (stored, pointer, is_certain), overlap in zip(live, overlaps, strict=True):
         distance = hamming_distance(subject.fingerprint, stored.fingerprint)
-        needs_terms = distance <= policy.related_bits or _may_match(stored, overlap, article.source, policy)
+        needs_terms = distance <= policy.related_bits or (
+            # The source takes 5 us, and nearly all candidates are below the floor.
+            overlap.containment >= policy.containment_floor
+            and policy.may_match(overlap, same_outlet=is_same_outlet(article.source, stored.texts.source))
+        )
         if not (is_certain or needs_terms) or stored.texts.id == probe.id:
             continue
         record = stored.record  # whole only now, of few
@@ -159,13 +162,6 @@ def _live_articles(snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> 
             continue
         live.append(_LiveCandidate(stored, pointer, is_certain))
     return live
-
-
-def _may_match(stored: CandidateRecord, overlap: OverlapEstimate, source: str, policy: Policy) -> bool:
-    # The source takes 5 us, and nearly all candidates are below the floor.
-    return overlap.containment >= policy.containment_floor and policy.may_match(
-        overlap, same_outlet=is_same_outlet(source, stored.texts.source)
-    )
 
 
 # Limit for candidates that share terms, those of largest weight first: 128 would find 2 to 5 % more of the

@@ -20,11 +20,11 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "auth": 505,
     "background": 242,
     "backup": 497,
-    "cli": 2_111,
+    "cli": 2_099,
     "contract": 1_521,
     "dedup": 1_228,
-    "events": 7_275,
-    "http": 6_840,
+    "events": 7_305,
+    "http": 6_822,
     "index": 5_331,
     "ingest": 1_902,
     "provenance": 1_170,
@@ -39,7 +39,7 @@ TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
 MAX_BENCHMARK_WORDS = 4_000  # of docs/benchmarks, without rules of tables
 MAX_DOC_WORDS = 33_460  # without generated pages and decision records
 GENERATED_DOCS = ("configuration.md", "metrics.md")
-MAX_CONSTANTS = {"aggregator/events/detection": 58, "aggregator/dedup": 23}
+MAX_CONSTANTS = {"aggregator/events/detection": 60, "aggregator/dedup": 23}
 
 
 def python_files(*directories: str) -> list[Path]:

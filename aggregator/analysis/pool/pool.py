@@ -230,7 +230,9 @@ class Continuation:
         elif not isinstance(result := running.task.result(), RateLimited):  # else no answer about the article
             self._kept[key] = result
             while len(self._kept) > MAX_KEPT_RESULTS or (
-                len(self._kept) > 1 and sum(map(_chars, self._kept.values())) > MAX_KEPT_CHARS
+                len(self._kept) > 1
+                and sum(len(r.title) + len(r.text) for r in self._kept.values() if isinstance(r, Analysis))
+                > MAX_KEPT_CHARS
             ):
                 del self._kept[next(iter(self._kept))]
 
@@ -240,10 +242,6 @@ def _content_key(caller: str, article: Article) -> bytes:
     parts = (caller, article.title, article.text, article.html, article.lang or "")
     joined = "".join((*(f"{len(part)} " for part in parts), *parts))
     return blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _chars(result: AnalysisResult) -> int:
-    return len(result.title) + len(result.text) if isinstance(result, Analysis) else 0
 
 
 def _limit_exceeded(article: Article, what: str) -> AnalysisLimitExceeded:

@@ -2,8 +2,7 @@
 
 ``expected``: documents per window that usually hold a term at this hour: the larger of its mean over the
 windows that ended at this hour on the last 7 days (the same weekday counts double, and half of its count is
-expected in any case) and its mean over all hours. ``weight``: how distinctive a term is now, after the bursty
-features of He, Chang & Lim (2007): its idf in the stream times the ratio of observed to expected documents.
+expected in any case) and its mean over all hours. ``weight``: after He, Chang & Lim (2007).
 """
 
 from __future__ import annotations
@@ -171,13 +170,18 @@ class Baseline:
     def _compute_expected(self, term: str) -> float:
         before = self._document_frequencies.get(term, 0)
         if before:
-            before -= self._count_between(
+            before -= self.count_between(
                 term, self._cache_hour - self._window_hours_ceil + 1, self._cache_hour
             )
         # Most terms are new: without history there is nothing to compute.
         if before <= 0:
             return 0.0
         return max(self._mean_at_same_hour(term), before * self.window_hours / self._long_run_hours)
+
+    def on_a_day(self, term: str, hour: int) -> float:
+        """Return how many documents hold ``term`` on a usual day before the last 24 hours."""
+        latest = self.count_between(term, hour - HOURS_PER_DAY, hour)
+        return (self._document_frequencies.get(term, 0) - latest) * HOURS_PER_DAY / self._long_run_hours
 
     def idf(self, term: str) -> float:
         """Return log(2 + ``idf_documents`` / (1 + documents with the term)) over the last 7 days."""
@@ -297,7 +301,7 @@ class Baseline:
         mean = max(documents / self._weight_sum, week_ago)
         return mean * self.window_hours / (self._window_hours_ceil + 1)
 
-    def _count_between(self, term: str, start: int, end: int) -> int:
+    def count_between(self, term: str, start: int, end: int) -> int:
         """Documents with the term in the hours from ``start`` to ``end``, both included."""
         found = 0
         for hour in range(start, end + 1):

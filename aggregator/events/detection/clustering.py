@@ -127,8 +127,9 @@ class ClusterIndex:
 
     def nearest(self, terms: Mapping[str, int], weigh: TermWeigher) -> tuple[Cluster | None, float]:
         """Return the nearest cluster (the older on a tie), its cosine; (None, 0.0) below ``JOIN_COSINE``."""
-        squares, length = _squared_weights(terms, weigh)
-        parts = sorted([(-square * terms[term], term, square) for term, square in squares])
+        weights = [(term, weigh(term), weight) for term, weight in terms.items()]
+        length = math.sqrt(sum([(w * x) ** 2 for _, w, x in weights]))
+        parts = sorted([(-(w * w * x) * x, term, w * w * x) for term, w, x in weights])
         posted = self._postings.lookup([term for _, term, _ in parts])
         lengths, (slots, sums) = list(map(len, posted)), columns(posted)
         products = sums * np.array([factor for _, _, factor in parts]).repeat(lengths)
@@ -285,10 +286,3 @@ def _prefix_length(parts: Sequence[tuple[float, str, float]], length: float) -> 
             return count
         remaining += negative_square
     return len(parts)
-
-
-def _squared_weights(terms: Mapping[str, int], weigh: TermWeigher) -> tuple[list[tuple[str, float]], float]:
-    """Return (term, item weight times the squared burst weight) for each term, and the item's norm."""
-    weights = [(term, weigh(term), weight) for term, weight in terms.items()]
-    length = math.sqrt(sum([(w * x) ** 2 for _, w, x in weights]))
-    return [(term, w * w * x) for term, w, x in weights], length

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
+
+from msgspec.structs import replace
 
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.analysis.text.normalization import source_key, split_headline
@@ -16,10 +19,10 @@ from aggregator.domain import StreamItem, publication_time
 from aggregator.events.detection import expectation, newsworthiness, state
 from aggregator.events.detection.assignment import ClusterAssignment
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline, documents_in
-from aggregator.events.detection.clustering import Cluster, ClusterIndex, WindowItem
-from aggregator.events.detection.developments import StoryMemory
+from aggregator.events.detection.clustering import Cluster, ClusterIndex, TermWeigher, WindowItem
+from aggregator.events.detection.developments import Articles, StoryMemory
 from aggregator.events.detection.expectation import ColdStart, TermWeights
-from aggregator.events.detection.items import deleted_hashes, to_window_item
+from aggregator.events.detection.items import LATEST_ITEMS, deleted_hashes, to_window_item
 from aggregator.events.detection.late import describe_late
 from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.merging import ClusterMerger
@@ -36,7 +39,7 @@ from aggregator.events.detection.model import (
 )
 from aggregator.events.detection.state import DetectorState, Memory
 from aggregator.events.detection.voices import Source, Story
-from aggregator.time_units import HOUR_MS, MINUTE_MS
+from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
 
 class BurstDetector:
@@ -97,6 +100,7 @@ class BurstDetector:
             cluster = self.assignment.assign(member, duplicate_cluster)
             if cluster.event_id is None:
                 self._check_burst(cluster)
+            self._check_subject(member)
             self._check_development(member)
         else:
             self._observe_late(item, member, at_ms, source, duplicate_cluster)
@@ -109,6 +113,7 @@ class BurstDetector:
         """``tick`` in steps."""
         if now_ms < self.clock_ms - self.rule.window_ms:
             # The clock ran over one window ahead: forget what was observed at the wrong time.
+            self.memory.earlier.clear()
             while self.window:
                 self._remove_from_window(self.window.popleft())
             self.baseline.drop_hours_after(now_ms // HOUR_MS)
@@ -133,8 +138,12 @@ class BurstDetector:
                 self.term_weights.min_burst_documents = self._items_needed(main) // 2 + 1
         oldest_ms = now_ms - self.rule.window_ms
         while self.window and self.window[0].at_ms < oldest_ms:
-            self._remove_from_window(self.window.popleft())
+            member = self.window.popleft()
+            self._remove_from_window(member)
+            self.memory.earlier += [member] if member.is_counted else []
         if is_new_minute:
+            known = self.memory.earlier[-max(1, LATEST_ITEMS - len(self.window)) :]
+            self.memory.earlier = [m for m in known if m.at_ms > now_ms - DAY_MS]
             yield from self._merge_changed_clusters()
             yield from self.open_events.run_minute_steps(now_ms)
             self._apply_overrides()
@@ -282,6 +291,7 @@ class BurstDetector:
     def remove_article(self, item_id: str, first_version: int, *, is_deleted: bool = False) -> None:
         """Remove an article that an editor removed from its event, or that was deleted, which may end it."""
         members = [member for member in self.window if member.first_version == first_version]
+        self.memory.earlier = [m for m in self.memory.earlier if m.first_version != first_version]
         ended_ms = self.clock_ms if is_deleted else None
         self.open_events.remove_article(item_id, ended_ms)
         for member in members:
@@ -337,6 +347,44 @@ class BurstDetector:
                 event, told = self.open_events.by_id[cluster.id], [*cluster.members.values()]
                 event.story = StoryMemory(self.clock_ms, told)
 
+    def _check_subject(self, member: WindowItem) -> None:
+        """Make what many voices told within a day an event, unless it was one in half of the history."""
+        rule, now_ms, voices = self.rule, self.clock_ms, self.memory.voices
+        if not rule.adapts or rule.min_sources == 1 or len(voices.days) <= HISTORY_DAYS:
+            return
+        since, hour = (now_ms - DAY_MS) // HOUR_MS, now_ms // HOUR_MS
+        needed = voices.voices_needed(member.lang)
+        often = [t for t in member.headline_terms if self.baseline.count_between(t, since, hour) >= needed]
+        if len(often) < 2 or not voices.counts_voices(member.lang):
+            return  # most calls end here
+        needed = max(needed, self._items_needed(member.lang, with_ceiling=True))
+        events = (*self.open_events.by_id.values(), *self.open_events.closed.values())
+        known = {id_ for event in events for id_ in event.items}
+        day = [m for m in (*self.memory.earlier, *self.window) if m.is_counted and m.lang == member.lang]
+        day = [m for m in day if m.at_ms > now_ms - DAY_MS and m.id not in known]
+        usual_of = partial(self.baseline.on_a_day, hour=hour)
+        told, expected = voices.find_subject(day, {t: usual_of(t) for t in often}, needed, rule, hour)
+        recent = [e for e in events if 2 * (now_ms - e.detected_at_ms) < HISTORY_MS]
+        if not told or any(self.open_events.is_about(event, member) for event in recent):
+            return
+        if self._is_news(told, expected / rule.sensitivity, usual_of):
+            cluster = self.clusters.by_key[member.cluster_key]
+            self._gather(cluster, told)
+            self.memory.bursts.record(cluster.key, len(told), member.lang, now_ms)
+            self.open_events.fire(cluster, now_ms, expected, needed - 1, window_ms=DAY_MS)
+            self.open_events.by_id[cluster.id].story = StoryMemory(now_ms, [*cluster.members.values()])
+
+    def _gather(self, cluster: Cluster, told: Articles) -> None:
+        """Move these items to a cluster, those that left the window as late ones, which do not count."""
+        for member in told:
+            own = self.clusters.find_item(member.first_version)
+            if own is None:
+                own = replace(member, at_ms=self.clock_ms, published_ms=member.at_ms, is_counted=False)
+                self._add_to_window(own)
+                self.clusters.add_item(cluster, own)
+            elif own.cluster_key != cluster.key:
+                self.merger.move([own], self.clusters.by_key[own.cluster_key], cluster)
+
     def _check_development(self, member: WindowItem) -> None:
         """Add an item to the stories that it belongs to; one of them may have a development."""
         now_ms, events, window_ms = self.clock_ms, self.open_events, self.rule.window_ms
@@ -358,8 +406,8 @@ class BurstDetector:
                 events.develop(event, cluster, terms, told)
                 break
 
-    def _is_news(self, told: Sequence[WindowItem], usual: float = 0.0) -> bool:
-        rates, expected_of = self.cold_start.rates, self.term_weights.expected
+    def _is_news(self, told: Articles, usual: float = 0.0, expected_of: TermWeigher | None = None) -> bool:
+        rates, expected_of = self.cold_start.rates, expected_of or self.term_weights.expected
         evidence = newsworthiness.measure(told, self.window, rates, usual, expected_of)
         return newsworthiness.probability(evidence) >= newsworthiness.MIN_PROBABILITY
 

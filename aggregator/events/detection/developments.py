@@ -1,10 +1,7 @@
 """Developments: new facts in a story that continues after its alert, whether its event is open or has closed.
 
 An article belongs to a story by its similarity to what the event is about. A development is a term in several
-headlines of now, of several voices where they are counted, which neither the story nor the stream explains::
-
-    so far  77 articles about the strikes, none with "reserves"
-    now     17, four different headlines with "reserves": by chance once in 100,000 times
+headlines of now, of several voices where they are counted, which neither the story nor the stream explains.
 """
 
 from __future__ import annotations

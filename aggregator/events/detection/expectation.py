@@ -6,10 +6,6 @@ all of them are ten times as fast, ten times the usual number is routine::
     every day  at this hour  similar items, so that 4.0 are expected in 4 h
     today      09:21         16 within 4 h = 4 x 4.0: clearly more -> fires
     today      09:21 instead the rest in its language has 1.1 times its usual volume: 4.4 expected, no event
-
-**The first day** (``ColdStart``). With ``TermRates``, while less than a day is known or the history has fewer
-documents than 0.3 of a day, the rarest common term must exceed four times what news in general lets expect as
-clearly; the items of one source in the same minute are a list.
 """
 
 from __future__ import annotations
@@ -114,7 +110,9 @@ class ColdStart:
 
     def expected_items(self, cluster: Cluster, expected: float) -> float:
         """Return the items expected of a cluster where history gives ``expected``; inf: may be routine."""
-        if self.rates is None or not (self.remaining or self._history_is_thin()):
+        in_window, windows = self._documents.total(), HOURS_PER_DAY / self._baseline.window_hours
+        is_thin = self._baseline.document_count - in_window < KNOWN_VOLUME_SHARE * windows * in_window
+        if self.rates is None or not (self.remaining or is_thin):
             return expected
         members = [member for member in cluster.members.values() if member.is_counted]
         distinct_times = len({(member.source, member.at_ms // MINUTE_MS) for member in members})
@@ -127,12 +125,6 @@ class ColdStart:
         if not common:
             return inf
         return max(expected, EXCESS_RATIO * min(map(self.expected, common)))
-
-    def _history_is_thin(self) -> bool:
-        """Whether the history has fewer documents than make a day known at the present volume."""
-        in_window = self._documents.total()
-        windows = KNOWN_VOLUME_SHARE * HOURS_PER_DAY / self._baseline.window_hours
-        return self._baseline.document_count - in_window < windows * in_window
 
 
 class TermWeights:

@@ -6,9 +6,6 @@ On a timeline (window 4 h)::
     published 08:00, arrives 12:00:00.001    over 4 h old: late; may teach what is usual (``late.py``)
     in the future, without a time, or not dated   counts at its arrival
     backfill, published at any time          late, also within the window; ignored without a date
-
-**Bulk loads.** An archive of undated articles that is sent at once would look like a burst. What exceeds a
-limit per minute, the usual number of a whole window, is ignored until a minute below it has passed.
 """
 
 from __future__ import annotations
@@ -68,6 +65,12 @@ def occurrences_inside(term: str, items: Iterable[WindowItem]) -> Iterator[str]:
                 # Comparing the prefixes first avoids most calls of the tokenizer.
                 if not begins and word[:3].casefold() == term[:3] and term in terms_of_word(word, item.lang):
                     yield word
+
+
+def is_name(term: str, items: Iterable[WindowItem]) -> bool:
+    """Whether nothing shows that a term is no name: digits, small letters inside sentences."""
+    capitals = [word[0].isupper() for word in occurrences_inside(term, items)]
+    return sum(capitals) >= NAME_SHARE * len(capitals) and not any(map(str.isdigit, term))
 
 
 def to_window_item(item: StreamItem, at_ms: int, clock_ms: int, window_ms: int) -> WindowItem:

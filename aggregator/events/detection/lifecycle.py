@@ -176,10 +176,10 @@ class OpenEvents:
         """The event of a cluster, or what the cluster would be if it fired now."""
         return (self.event_of_cluster(cluster) or self._open(cluster, clock_ms, 0.0)).to_event()
 
-    def _open(self, cluster: Cluster, clock_ms: int, expected: float) -> OpenEvent:
-        window_ms, sightings = self._rule.window_ms, cluster.sightings
-        event = OpenEvent(cluster.id, cluster.key, clock_ms, expected, window_ms, sightings=sightings)
-        for member in sorted(cluster.members.values(), key=lambda m: (m.at_ms, m.number)):
+    def _open(self, cluster: Cluster, clock_ms: int, expected: float, window_ms: int = 0) -> OpenEvent:
+        event = OpenEvent(cluster.id, cluster.key, clock_ms, expected, window_ms or self._rule.window_ms)
+        event.sightings = cluster.sightings
+        for member in sorted(cluster.members.values(), key=lambda m: (m.published_ms or m.at_ms, m.number)):
             event.add(member)
         event.busiest = min(cluster.counted_items, event.size)  # see add_items
         self._describe(event)
@@ -193,9 +193,10 @@ class OpenEvents:
         needed: int,
         new_source_items: int = 0,
         waits: bool = False,
+        window_ms: int = 0,
     ) -> None:
         """Make the cluster, which exceeds ``needed`` items, an event; ``waits``: announced with a minute."""
-        event = self._open(cluster, clock_ms, expected)
+        event = self._open(cluster, clock_ms, expected, window_ms)
         event.needed = needed
         cluster.event_id = event.id
         self.by_id[event.id] = event
@@ -341,13 +342,15 @@ class OpenEvents:
 
     def _format_reason(self, event: DetectedEvent, needed: int, new_source_items: int) -> str:
         minutes = (event.last_seen_ms - event.first_seen_ms) // MINUTE_MS
+        duration = f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min"
+        duration = duration if minutes else "less than a minute"
         none = event.expected < NEGLIGIBLE_SHARE
         usual = "none is usual" if none else f"{event.expected:.1f} are usual"
         new = f"{new_source_items} of {event.size} items from sources first seen today; "
         marked = new if 2 * new_source_items > event.size else ""
         return (
-            f"{size_text(event)} in {_format_duration(minutes)}, where {usual} in "
-            f"{self._rule.window_ms / HOUR_MS:g} h; {marked}more than {needed} make an event."
+            f"{size_text(event)} in {duration}, where {usual} in "
+            f"{event.window_ms / HOUR_MS:g} h; {marked}more than {needed} make an event."
         )
 
     def _mark_grown(self, event: OpenEvent) -> None:
@@ -355,12 +358,6 @@ class OpenEvents:
         if event.announced_size and event.size >= 2 * event.announced_size:
             event.announced_size = event.size
             self._transitions.append(("doubled", event.last_seen_ms, event))
-
-
-def _format_duration(minutes: int) -> str:
-    if minutes < 1:
-        return "less than a minute"
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def _drain_pending_numbers(event: OpenEvent) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -3,11 +3,7 @@
 **Fragments** (one names the town, one the victims) belong together if their key terms burst in the same
 documents (bursty features: Fung, Yu, Yu & Lu 2005); two events must also share half of their key terms.
 
-**Division.** A cluster is divided, and two are not merged, when their items tell two stories of one kind::
-
-    40 items, "quake" in 26        terms that exclude each other: "Marrowdale" (13), "Kelpmouth" (12)
-    with "Marrowdale" alone        Norland, Hallam            20 items
-    with "Kelpmouth" alone         Tavinia                    20 items, no name in common: two stories
+**Division.** A cluster is divided, and two are not merged, when their items tell two stories of one kind.
 """
 
 from __future__ import annotations
@@ -119,7 +115,7 @@ class ClusterMerger:
         for member, cluster, event_id in placed:
             if event_id not in events and event_id not in new:
                 new[event_id] = self._clusters.create(member)
-            self._move([member], cluster, new.get(event_id) or by_key[events[event_id].cluster_key])
+            self.move([member], cluster, new.get(event_id) or by_key[events[event_id].cluster_key])
             if not cluster.members and cluster.event_id is not None:
                 self._open_events.close(cluster.event_id, clock_ms)
         for event_id, cluster in new.items():
@@ -212,7 +208,7 @@ class ClusterMerger:
         if cluster.event_id is not None:
             outliers = find_outliers(cluster, self._term_weights.window_count)
             for member in outliers:
-                self._move([member], cluster, self._clusters.create(member, f":{clock_ms}"))
+                self.move([member], cluster, self._clusters.create(member, f":{clock_ms}"))
             self.divide(cluster, clock_ms)
         elif len(cluster.members) >= ENOUGH_ITEMS:
             self._assign_again([cluster], clock_ms)
@@ -226,7 +222,7 @@ class ClusterMerger:
         if stories is None:
             return False
         other = self._clusters.create(stories[1][0], f":{clock_ms}")
-        self._move(stories[1], cluster, other)
+        self.move(stories[1], cluster, other)
         for each in (cluster, other):
             if not self.divide(each, clock_ms) and each.event_id is None:
                 self._check_burst(each)
@@ -241,8 +237,8 @@ class ClusterMerger:
         to_b = [member for member in stories[1] if member.cluster_key == a.key]
         if len(to_a) == len(b.members) or len(to_b) == len(a.members):
             return  # other items joined meanwhile; no cluster may become empty here
-        self._move(to_a, b, a)
-        self._move(to_b, a, b)
+        self.move(to_a, b, a)
+        self.move(to_b, a, b)
         for cluster in (a, b):
             if cluster.key in self._clusters.by_key and cluster.event_id is None:
                 self._check_burst(cluster)
@@ -266,7 +262,7 @@ class ClusterMerger:
             if cluster is not None and cluster.event_id is not None:
                 self._open_events.add_items(cluster, [member])
 
-    def _move(self, members: Sequence[WindowItem], cluster: Cluster, other: Cluster) -> None:
+    def move(self, members: Sequence[WindowItem], cluster: Cluster, other: Cluster) -> None:
         """Move items from one cluster to another, and from event to event."""
         self._open_events.release_items(cluster, members)
         for member in members:

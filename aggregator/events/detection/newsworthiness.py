@@ -18,13 +18,7 @@ from typing import NamedTuple
 
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.events.detection.clustering import MAX_EXAMINED_ITEMS, WindowItem
-from aggregator.events.detection.items import (
-    LATEST_ITEMS,
-    NAME_SHARE,
-    SENTENCE_SHARE,
-    case_shares,
-    occurrences_inside,
-)
+from aggregator.events.detection.items import LATEST_ITEMS, SENTENCE_SHARE, case_shares, is_name
 from aggregator.events.detection.model import CHANCE_ITEMS
 from aggregator.time_units import MINUTE_MS
 
@@ -140,8 +134,7 @@ def known_share(
 def named_share(members: Sequence[WindowItem], counts: Counter[str]) -> float:
     """The largest share of items that hold one name, by its capital letters, 0..1."""
     for term, count in counts.most_common():
-        capitals = [word[0].isupper() for word in occurrences_inside(term, members)]
-        if sum(capitals) >= NAME_SHARE * len(capitals) and not any(map(str.isdigit, term)):
+        if is_name(term, members):
             return count / len(members)
     return 0.0
 

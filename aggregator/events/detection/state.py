@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from aggregator.events.detection.clustering import Cluster
+from aggregator.events.detection.clustering import Cluster, WindowItem
 from aggregator.events.detection.items import UndatedArticles
 from aggregator.events.detection.late import LateArticles
 from aggregator.events.detection.lifecycle import OpenEvent
@@ -28,6 +28,7 @@ class Memory(msgspec.Struct, array_like=True):
     bursts: Bursts = msgspec.field(default_factory=Bursts)
     voices: Voices = msgspec.field(default_factory=Voices)
     late: LateArticles = msgspec.field(default_factory=LateArticles)
+    earlier: list[WindowItem] = []  # counted items of the last 24 hours that left the window
 
 
 class DetectorState(msgspec.Struct, array_like=True):

@@ -1,16 +1,15 @@
 """Voices: who published in which language in the last 7 days, and how many items of a story count.
 
 Where at least ``MIN_VOICES`` sources are known in a language, no voice counts with more items than a third
-of those that an event needs. A wire may tell a story alone, with as many as it needs where only it is known;
-its volume is not that of the desk. Two sources of one site are one voice if they were first seen here within
-an hour, or have the same headline: only sources first seen today, on a desk with a week of history, that
-published nothing else. One text of several sites is agency copy: several voices, marked as new.
+of those that an event needs, a wire (``WIRE_A_DAY``) with what it publishes in a window. New sources of one
+site may be one voice. A subject of the day is a pair of names in the headlines of many voices.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from math import ceil, pow
 from typing import NamedTuple
 
@@ -20,12 +19,18 @@ from aggregator.analysis.source import site_group
 from aggregator.analysis.text.normalization import normalize, source_key
 from aggregator.events.detection.baseline import KNOWN_VOLUME_SHARE
 from aggregator.events.detection.clustering import WindowItem
+from aggregator.events.detection.items import is_name
 from aggregator.events.detection.model import CHANCE_ITEMS, HISTORY_DAYS, HISTORY_MS, HOURS_PER_DAY, BurstRule
+from aggregator.events.detection.newsworthiness import core_terms, count_terms
 from aggregator.time_units import DAY_MS
 
 MIN_VOICES = 5
 # (factor, exponent): a story of factor * documents_a_day ** exponent items is large.
 LARGE_STORY = (0.68, 0.3)
+# (items, documents a day): a thin window has loose clusters, so at least so many items are needed, linearly
+# less down to none at so many documents. A subject of the day needs as many voices, and a share of the day.
+THIN_DESK = (6, 3_000)
+SUBJECT_SHARE = 0.045
 WIRE_A_DAY = 40
 # Of what an event needs, one voice counts with one of so many parts, or what it publishes in a window.
 VOICE_PARTS = 3
@@ -119,9 +124,14 @@ class Voices(msgspec.Struct, array_like=True):
             return most
         factor, exponent = LARGE_STORY
         a_day, today = self.a_day(lang), self._on(lang, self.today)
-        large = min(most, max(CHANCE_ITEMS, ceil(factor * pow(a_day, exponent))))
+        least = THIN_DESK[0] * (1.0 - a_day / THIN_DESK[1])
+        large = min(most, ceil(max(CHANCE_ITEMS, least, factor * pow(a_day, exponent))))
         missing = max(missing_share, 1.0 - a_day / (KNOWN_VOLUME_SHARE * today) if today else 0.0)
         return large + int(missing * (most - large))
+
+    def voices_needed(self, lang: str) -> int:
+        """Voices that a subject of the day needs."""
+        return max(THIN_DESK[0], ceil(SUBJECT_SHARE * self.a_day(lang)))
 
     def a_day(self, lang: str) -> float:
         """Documents a day in a language before today, without those of wires; of today on the first day."""
@@ -159,6 +169,21 @@ class Voices(msgspec.Struct, array_like=True):
             size, counted = size + max(part, wire * needed / rule.items), counted + max(part, wire)
             told += part
         return Story(size, counted, told, len(items), new_items)
+
+    def find_subject(
+        self, day: Sequence[WindowItem], usual: Mapping[str, float], needed: int, rule: BurstRule, hour: int
+    ) -> tuple[list[WindowItem], float]:
+        """The items with the names that most voices tell, and ``usual`` ones; at most half are new."""
+        best, most, expected = list[WindowItem](), needed - 1, 0.0
+        for a, b in combinations(usual, 2):
+            told = [m for m in day if a in m.terms and b in m.terms and {a, b}.issubset(m.headline_terms)]
+            if len(told) <= most or len(core_terms(told, count_terms(told))) < 3:
+                continue  # "White House" alone is no subject
+            story = self.count(told, told[-1].lang, needed, rule, hour)
+            voices = min(story.voices, 2 * (story.voices - story.new_items))
+            if voices > most and is_name(a, told) and is_name(b, told):
+                best, most, expected = told, voices, min(usual[a], usual[b])
+        return best, expected
 
     def _mean(self, documents: Mapping[int, int]) -> float:
         past = sum(n for day, n in documents.items() if day != self.today)

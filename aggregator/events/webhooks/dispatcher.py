@@ -7,7 +7,7 @@ import hashlib
 import logging
 import random
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from itertools import chain
 
@@ -139,7 +139,8 @@ class WebhookDispatcher(PeriodicTask):
         stored = (await self._events.store.read([DESK_STATES_KEY]))[0] if desks else None
         states = decode_value(_states_decoder, stored, "The state of the desks") if stored else {}
         held = [id_ for state in states.values() for id_ in state.held]
-        now_ms, active = self._clock(), _active_desks(desks, subscriptions)
+        now_ms, targeted = self._clock(), {s.desk for s in subscriptions.values() if not s.disabled}
+        active = frozenset(id_ for id_, desk in desks.items() if id_ in targeted and not desk.paused)
         digests = {id_: digest_period(desk, now_ms) for id_, desk in desks.items() if desk.digest_at}
         due = [id_ for id_, (_, end_ms) in digests.items() if states.get(id_, DeskState()).digest_ms < end_ms]
         if not changes and not held and active.isdisjoint(due):
@@ -152,7 +153,8 @@ class WebhookDispatcher(PeriodicTask):
             for subscription in subscriptions.values()
             if change.kind in (subscription.kinds or DELIVERED_KINDS)
             and change.event_id in events
-            and _is_subscribed(subscription, events[change.event_id])
+            and not (subscription.disabled or subscription.desk)
+            and all(EventFilter.parse(q).matches(events[change.event_id]) for q in subscription.queries)
         ]
         later = [(change.kind, change.event_id) for _, change in changes if change.kind in FOLLOW_UPS]
         new_states, alerts = plan_alerts(desks.values(), active, states, changed, events, now_ms, later)
@@ -241,22 +243,8 @@ class WebhookDispatcher(PeriodicTask):
         await self._subscriptions.mutate(lambda all_: _record_results(all_, done, now_ms))
 
 
-def _active_desks(desks: Mapping[str, Desk], subscriptions: Mapping[str, Subscription]) -> frozenset[str]:
-    """Ids of the desks that send notifications: not paused, with a target that is not disabled."""
-    targeted = {target.desk for target in subscriptions.values() if not target.disabled}
-    return frozenset(id_ for id_, desk in desks.items() if id_ in targeted and not desk.paused)
-
-
 def _delivery_id(*parts: object) -> str:
     return "msg_" + hashlib.sha256(":".join(map(str, parts)).encode()).hexdigest()[:24]
-
-
-def _is_subscribed(subscription: Subscription, event: Event) -> bool:
-    return (
-        not subscription.disabled
-        and not subscription.desk
-        and all(EventFilter.parse(query).matches(event) for query in subscription.queries)
-    )
 
 
 def _record_results(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 from aiohttp import web
 
@@ -61,7 +59,8 @@ async def post_target(request: web.Request, id_: str, body: requests.TargetIn) -
 def to_desk(body: requests.DeskIn, now_ms: int, owner: str = "", editor: str = "") -> Desk:
     """The desk of a request, without an id. Raises InvalidInput."""
     fields = msgspec.structs.asdict(body)
-    fields |= {name: _distinct(fields[name]) for name in LIST_FIELDS}
+    # Single-line values without blank and repeated ones, in order.
+    fields |= {n: tuple(dict.fromkeys(filter(None, map(to_single_line, fields[n])))) for n in LIST_FIELDS}
     fields["name"] = to_single_line(body.name)
     fields["time_zone"] = zone = body.time_zone.strip() or "UTC"
     found = ErrorCollector()
@@ -99,8 +98,3 @@ def desk_out(desk: Desk, base: str) -> responses.DeskOut:
         stream=f"{events}/stream?watch={desk.id}",
         atom=f"{events}.atom?watch={desk.id}",
     )
-
-
-def _distinct(values: Iterable[str]) -> tuple[str, ...]:
-    """Single-line values without blank and repeated ones, in order."""
-    return tuple(dict.fromkeys(filter(None, map(to_single_line, values))))

@@ -278,15 +278,11 @@ def to_csv(items: Iterable[EventItem]) -> str:
     writer = csv.writer(text, quoting=csv.QUOTE_ALL)
     writer.writerow(CSV_COLUMNS)
     for item in items:
-        times = map(_cell_time, (item.at_ms, item.published_at_ms, item.arrived_ms))
+        times_ms = item.at_ms, item.published_at_ms, item.arrived_ms
+        times = ["" if ms is None else f"{to_datetime(ms):%Y-%m-%dT%H:%M:%SZ}" for ms in times_ms]
         facts = (item.source, item.title, item.url, item.lang, "yes" if item.doubtful else "", item.id)
         writer.writerow(map(_safe_cell, (*times, *facts, item.copy_of)))
     return text.getvalue()
-
-
-def _cell_time(at_ms: int | None) -> str:
-    """A time in UTC to the second, which spreadsheets read; "" for none."""
-    return "" if at_ms is None else f"{to_datetime(at_ms):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _safe_cell(value: str) -> str:

@@ -150,7 +150,10 @@ class ClockGuard:
             elif self._state is not None:
                 # Time under an implausible clock gives no credit: it is made up like any other gap.
                 self._anchor_ms = self._boot_clock()
-            self._note_doubt()
+            if self._state is None or abs(self.lag_ms) <= DOUBTFUL_FROM_MS:
+                self._doubtful_since_ms = None
+            elif self._doubtful_since_ms is None or self.problem is not None:
+                self._doubtful_since_ms = self._boot_clock()
             return self.problem
 
     async def ensure_plausible(self) -> None:
@@ -243,12 +246,6 @@ class ClockGuard:
                 return
         if await self._stored.replace(self._raw, self._state):
             self._raw = _FORMAT.encode(self._state)
-
-    def _note_doubt(self) -> None:
-        if self._state is None or abs(self.lag_ms) <= DOUBTFUL_FROM_MS:
-            self._doubtful_since_ms = None
-        elif self._doubtful_since_ms is None or self.problem is not None:
-            self._doubtful_since_ms = self._boot_clock()
 
 
 async def read_last_use_ms(store: Store) -> int | None:

@@ -160,7 +160,8 @@ class ForeignIndex:
             own = {}
             for space, entry in self._own.items():
                 before = registry.get(space)
-                copied_to = before.copied_to if before else self._serving_if_shadow(space)
+                is_shadow = space in self._read and space not in self._serving  # which has copies only
+                copied_to = before.copied_to if before else self._serving if is_shadow else ()
                 version = before.copied_version if before else b""
                 own[space] = msgspec.structs.replace(entry, copied_to=copied_to, copied_version=version)
             return registry | own
@@ -221,10 +222,6 @@ class ForeignIndex:
         where = "another models_dir, which `aggregator doctor` shows"
         where = where if entry.models_dir else "an unset models_dir"
         return f"{where} (model {entry.model}, version {entry.program or 'unknown'}) reads it"
-
-    def _serving_if_shadow(self, space: str) -> tuple[str, ...]:
-        """A new shadow space contains only copies of the serving spaces' articles."""
-        return () if space in self._serving or space not in self._read else self._serving
 
     async def _count(self, space: str, entry: StoredSpace) -> ForeignSpace:
         now_ms = self._clock()

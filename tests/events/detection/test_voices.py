@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from aggregator.events.detection.clustering import WindowItem
+from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.model import HOURS_PER_DAY, BurstRule
 from aggregator.events.detection.voices import Bursts, Voices
 from aggregator.time_units import DAY_MS, HOUR_MS
 from tests.events.detection.window_items import window_item
-from tests.support.detector_stream import START_MS, DetectorStream
+from tests.support.detector_stream import START_MS, DetectorStream, time_ms
 
 NOW_HOUR = START_MS // HOUR_MS
 RULE = BurstRule(adapts=True, min_sources=0)
@@ -84,13 +85,14 @@ def test_a_language_that_is_new_today_needs_as_many_as_on_a_first_day() -> None:
     for i in range(200):
         voices.observe("fr", f"journal{i % 10}.example", NOW_HOUR)
     assert voices.items_needed("fr", 15, 0.0) == 15
-    assert voices.items_needed("en", 15, 0.0) == 3
+    assert voices.items_needed("en", 15, 0.0) == 6
 
 
-def test_fewer_items_are_many_on_a_smaller_desk() -> None:
-    """Never more than at most, and that many where no history or no voices are known."""
+def test_the_number_of_items_fits_the_desk() -> None:
+    """Fewer on a smaller one, but not on the smallest; at most as many, and that many without history."""
     needed = [known_desk(100, n).items_needed("en", 15, 0.0) for n in (50, 160, 500, 2_000)]
-    assert needed == [3, 4, 5, 7]
+    assert needed == [6, 6, 5, 7]
+    assert [known_desk(100, n).voices_needed("en") for n in (50, 160, 500, 2_000)] == [6, 8, 23, 90]
     assert known_desk(100, 2_000).items_needed("en", 5, 0.0) == 5
     assert known_desk(a_day=50).items_needed("en", 15, 1.0) == 15
     assert known_desk(sources=4).items_needed("en", 15, 0.0) == 15
@@ -117,10 +119,10 @@ def test_a_small_desk_has_events_of_few_items_and_marks_new_sources() -> None:
         stream.send(i, "ferry estmark sinks", source=f"unknown{i}.example", lang="en")
 
     known, unknown = stream.fired
-    assert known.size == 4
-    assert "more than 3 make an event" in known.reason
+    assert known.size == 6
+    assert "more than 5 make an event" in known.reason
     assert "first seen" not in known.reason
-    assert "4 of 4 items from sources first seen today" in unknown.reason
+    assert "7 of 7 items from sources first seen today" in unknown.reason
 
 
 def test_agency_copy_in_new_outlets_is_an_event_that_is_marked() -> None:
@@ -142,10 +144,10 @@ def test_more_items_are_needed_above_the_alerts_of_a_day() -> None:
     stream = DetectorStream(rule)
     send_days(stream)
     for day in range(4):
-        for i in range(4 if day < 2 else 7):
+        for i in range(7 if day < 2 else 10):
             stream.send(day * 24 * 60 + i, f"fire{day} town{day}", source=f"outlet{i}en.example", lang="en")
 
-    assert [event.size for event in stream.fired] == [4, 5]
+    assert [event.size for event in stream.fired] == [7, 8]
 
 
 def test_alerts_of_one_language_leave_the_number_of_another_as_it_is() -> None:
@@ -153,11 +155,52 @@ def test_alerts_of_one_language_leave_the_number_of_another_as_it_is() -> None:
     stream = DetectorStream(BurstRule(adapts=True, min_sources=0, alerts_per_day=1 / 7))
     send_days(stream, langs=("en", "fr"))
     for day, lang in enumerate(("en", "en", "en", "fr")):
-        for i in range(4):
+        for i in range(7):
             words = f"fire{day} town{day} smoke{day}"
             stream.send(day * 24 * 60 + i, words, source=f"outlet{i}{lang}.example", lang=lang)
 
-    assert [(event.size, event.languages) for event in stream.fired] == [(4, ("en",)), (4, ("fr",))]
+    assert [(event.size, event.languages) for event in stream.fired] == [(7, ("en",)), (7, ("fr",))]
+
+
+def send_subject(
+    stream: DetectorStream, source: str, title: str = "In Estmark and Tavin a kelp pact"
+) -> None:
+    """Seven headlines within 18 hours."""
+    words = " ".join(word for word in title.lower().split() if len(word) > 3)
+    for i in range(7):
+        stream.send(180 * i, words, source=f"{source}{i}en.example", lang="en", title=title)
+
+
+def test_what_six_outlets_tell_within_a_day_is_an_event_of_a_small_desk() -> None:
+    """It has the articles of before the window, is counted in a day, and is none again the next day."""
+    stream = DetectorStream(RULE)
+    send_days(stream)
+    send_subject(stream, "outlet")
+    saved = stream.detector.dump()
+
+    (event,) = stream.fired
+    assert (event.size, event.peak, len(event.sources)) == (6, 6, 6)
+    assert event.first_seen_ms == time_ms(0)
+    assert "in 15 h 00 min" in event.reason
+    assert "in 24 h; more than 5 make an event" in event.reason
+    assert BurstDetector.load(saved, RULE).dump() == saved
+
+
+@pytest.mark.parametrize(
+    ("source", "title"),
+    [
+        ("unknown", "In Estmark and Tavin a kelp pact"),  # first seen today
+        ("outlet", "In Estmark and tavin a kelp pact"),  # one name
+        ("outlet", "In Estmark and Tavin"),  # two names, and nothing that happened
+    ],
+)
+def test_what_is_no_subject_of_the_day(source: str, title: str) -> None:
+    """Two names and a third word, of outlets that are known."""
+    stream = DetectorStream(RULE)
+    send_days(stream)
+    send_subject(stream, source, title)
+
+    assert stream.fired == []
 
 
 def test_a_burst_has_the_most_that_was_told_of_it() -> None:

@@ -301,14 +301,12 @@ class Baseline:
         mean = max(documents / self._weight_sum, week_ago)
         return mean * self.window_hours / (self._window_hours_ceil + 1)
 
-    def count_between(self, term: str, start: int, end: int) -> int:
-        """Documents with the term in the hours from ``start`` to ``end``, both included."""
-        found = 0
-        for hour in range(start, end + 1):
-            counts = self.counts_by_hour.get(hour)
-            if counts is not None:
-                found += counts.get(term, 0)
-        return found
+    def count_between(self, term: str, start: int, end: int, least: int = 0) -> int:
+        """Documents with the term in the hours ``start`` to ``end``; 0 where fewer than ``least`` have it."""
+        if self._document_frequencies.get(term, 0) < least:
+            return 0
+        hours = map(self.counts_by_hour.get, range(start, end + 1))
+        return sum([counts.get(term, 0) for counts in hours if counts is not None])
 
 
 def find_known_hour(

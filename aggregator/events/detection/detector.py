@@ -143,7 +143,7 @@ class BurstDetector:
             self.memory.earlier += [member] if member.is_counted else []
         if is_new_minute:
             known = self.memory.earlier[-max(1, LATEST_ITEMS - len(self.window)) :]
-            self.memory.earlier = [m for m in known if m.at_ms > now_ms - DAY_MS]
+            self.memory.earlier = known[bisect_right(known, now_ms - DAY_MS, key=lambda m: m.at_ms) :]
             yield from self._merge_changed_clusters()
             yield from self.open_events.run_minute_steps(now_ms)
             self._apply_overrides()
@@ -350,12 +350,14 @@ class BurstDetector:
     def _check_subject(self, member: WindowItem) -> None:
         """Make what many voices told within a day an event, unless it was one in half of the history."""
         rule, now_ms, voices = self.rule, self.clock_ms, self.memory.voices
-        if not rule.adapts or rule.min_sources == 1 or len(voices.days) <= HISTORY_DAYS:
+        is_ready = rule.adapts and rule.min_sources != 1 and len(voices.days) > HISTORY_DAYS
+        if not is_ready or not voices.counts_voices(member.lang):
             return
         since, hour = (now_ms - DAY_MS) // HOUR_MS, now_ms // HOUR_MS
         needed = voices.voices_needed(member.lang)
-        often = [t for t in member.headline_terms if self.baseline.count_between(t, since, hour) >= needed]
-        if len(often) < 2 or not voices.counts_voices(member.lang):
+        count_of = partial(self.baseline.count_between, start=since, end=hour, least=needed)
+        often = [term for term in member.headline_terms if count_of(term) >= needed]
+        if len(often) < 2:
             return  # most calls end here
         needed = max(needed, self._items_needed(member.lang, with_ceiling=True))
         events = (*self.open_events.by_id.values(), *self.open_events.closed.values())

@@ -98,18 +98,18 @@ async def test_events_stay_new_until_the_reader_looked(
     service.fake_events.stored = [*rows(4), LATE]
     await page.goto(address)
     await page.goto(address)
-    assert await listed(page, "events-new") == ["elate", "ee3", "ee2"]
+    assert await listed(page, "events-new") == ["ee2", "ee3", "elate"]
 
     await page.goto(f"{address}events/late")
     await page.wait_for_function("document.title.startsWith('(2) The late story')")
     await page.goto(address)
-    assert await listed(page, "events-new") == ["ee3", "ee2"]
+    assert await listed(page, "events-new") == ["ee2", "ee3"]
     assert "elate" in await listed(page, "events")
 
     other = await context.new_page()
     await other.goto(f"{address}health")
     await other.wait_for_function("document.title.startsWith('(2) ')")
-    await page.get_by_role("button", name="Mark all as seen").click()
+    await page.get_by_role("button", name="Clear, only for you").click()
     await page.locator("#new-section").wait_for(state="hidden")
     assert sorted(await listed(page, "events")) == ["ee0", "ee1", "ee2", "ee3", "elate"]
     await other.wait_for_function("!document.title.startsWith('(')")
@@ -132,7 +132,7 @@ async def test_two_browsers_of_a_user_agree(browser: Browser, client: Client, se
     for page in pages:
         await page.locator("#events-new").get_by_text("The late story").wait_for()
 
-    await pages[0].get_by_role("button", name="Mark all as seen").click()
+    await pages[0].get_by_role("button", name="Clear, only for you").click()
     for page in pages[:2]:
         await page.locator("#new-section").wait_for(state="hidden")
     await expect(pages[2].locator("#new-section")).to_be_visible()
@@ -170,7 +170,7 @@ async def test_a_filtered_page_marks_only_what_it_lists(
     await page.wait_for_function("localStorage['aggregator.read']")
     service.fake_events.stored = [*rows(1), LATE]
     await page.goto(f"{address}?term=late")
-    await page.get_by_role("button", name="Mark all as seen").click()
+    await page.get_by_role("button", name="Clear, only for you").click()
     await page.locator("#new-section").wait_for(state="hidden")
     await page.goto(address)
 

@@ -217,7 +217,7 @@ async def test_the_kiosk_shows_each_event_once(
 
     service.fake_events.stored.append(event("e30", "Just now", ("a",) * 9, detected_at_ms=now_ms))
     await page.clock.run_for(5_000)
-    await expect(rows.first).to_have_attribute("data-event", "e30")
+    await expect(page.locator("[data-event=e30].fresh")).to_contain_text("New")
     await context.close()
 
 

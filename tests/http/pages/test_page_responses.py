@@ -317,8 +317,9 @@ async def test_health_counts_refusals_errors_queues_and_keys(client: Client, rea
 
     assert (row("Invalid request"), row("400 Bad Request"), row("404 Not Found")) == (2, 2, 1)
     assert (row("answered: new"), row("answered: duplicate")) == (2, 1)
-    names = ("article stream", "detector backlog", "webhooks and desk targets", "dead letters")
+    names = ("article stream", "detector backlog", "webhooks and desk targets", "notifications given up")
     assert [row(name) for name in names] == [3, 3, 1, 0]
     assert re.search(r"<dt>Articles in the last hour</dt><dd>3\b", page)
+    assert re.search(r"<dt>Stored articles</dt><dd>3</dd>", page)
     assert "none stored: every caller is admitted" in page
     assert "1 admin, 1 editor" in pages[0] and "access keys" not in pages[1]

@@ -4,6 +4,7 @@ import { basePath } from "./base_path.js";
 import { isFiltered, isUnread, markAllSeen, markSeen, takeFrom } from "./read_marks.js";
 import { addShortcut } from "./shortcuts.js";
 import { openStream } from "./stream.js";
+import { showToast } from "./toast.js";
 
 const UNSEEN_KEY = "aggregator.unseen"; // [{ id, title, at, position }], shared by all pages of this browser
 const MAX_UNSEEN = 50;
@@ -24,14 +25,13 @@ function setUnseen(events) {
   showCount();
 }
 
-// Moves the rows of new events of a front page, as the server sent it, into the section on top.
+// Moves the rows of new events of a front page, in the order of the page, into the section on top.
 export function arrange(doc) {
   const list = doc.getElementById("events-new");
   if (!list || isKiosk) return;
   takeFrom(doc);
   const rows = [...doc.querySelectorAll("#events > [data-detected], #events-closed > [data-detected]")];
-  const fresh = rows.filter((row) => isUnread(row.dataset.event, Number(row.dataset.detected)));
-  list.append(...fresh.sort((a, b) => Number(b.dataset.detected) - Number(a.dataset.detected)));
+  list.append(...rows.filter((row) => isUnread(row.dataset.event, Number(row.dataset.detected))));
 }
 
 // Called after every refresh of the front page, with its position in the event stream. Events that fired later stay
@@ -121,9 +121,10 @@ export function start(refresh) {
     const markSeenNow = async () => {
       await markAllSeen();
       await refresh();
+      showToast("No event is new to you now; for others nothing has changed.");
     };
     document.getElementById("mark-seen").addEventListener("click", markSeenNow);
-    addShortcut("s", "Mark all new events as seen", markSeenNow);
+    addShortcut("s", "Clear the list of new events, only for you", markSeenNow);
   }
   if (!stream && page !== "docs") openStream(`${basePath}/v1/events/stream`);
   showNewEvents(document.body.dataset.after);

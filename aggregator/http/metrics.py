@@ -173,7 +173,7 @@ BACKGROUND_METRICS: tuple[MetricSpec[Background], ...] = (
         ("problem",)),
     MetricSpec("aggregator_index_segments", "gauge", "Live index segments.",
         _per_space(lambda census: len(census.segments)), ("space",)),
-    MetricSpec("aggregator_index_articles", "gauge", "Articles in live segments, estimated from a sample.",
+    MetricSpec("aggregator_index_articles", "gauge", "Articles in live segments; old segments are sampled.",
         _per_space(lambda census: census.articles), ("space",)),
     MetricSpec("aggregator_index_sketch_bucket_bits", "gauge",
         "Bits of a sketch key that name its bucket in the writable segment; each more halves what "

@@ -168,6 +168,7 @@ class View:
 def view(query: FrontQuery, cards: Sequence[Card], desks: Mapping[str, str] = MappingProxyType({})) -> View:
     """Controls for a query that shows ``cards``. ``desks``: their names by id."""
     values = given_values(query)
+    chosen, others = query.watch, _without(values, "watch")
     filters = [name for name in values if name not in VIEW_PARAMETERS]
     return View(
         orders=tuple(
@@ -175,19 +176,12 @@ def view(query: FrontQuery, cards: Sequence[Card], desks: Mapping[str, str] = Ma
             for order, (label, meaning) in ORDERS.items()
         ),
         chips=tuple(
-            Choice(
-                _chip_label(name, desks.get(values[name], values[name])), front_url(_without(values, name))
-            )
+            Choice(_chip_label(name, values[name]), front_url(_without(values, name)))
             for name in filters
             if name != "watch" or query.watch not in desks
         ),
         desks=tuple(
-            Choice(
-                name,
-                front_url(_without(values, "watch") if id_ == query.watch else values | {"watch": id_}),
-                None,
-                id_ == query.watch,
-            )
+            Choice(name, front_url(others if id_ == chosen else values | {"watch": id_}), None, id_ == chosen)
             for id_, name in desks.items()
         ),
         facets={label: choices for label, choices in _facets(values, cards).items() if choices},
@@ -215,17 +209,13 @@ def front_url(values: dict[str, str]) -> str:
 
 def desk_fields(query: FrontQuery) -> dict[str, str]:
     """Fields of the form of a desk with the same filter; empty where a desk has no such filter."""
-    fields = {
-        "terms": query.term,
-        "sources": query.source,
-        "languages": query.lang,
-        "min_size": str(query.min_size or ""),
-    }
+    fields = {"terms": query.term, "sources": query.source, "languages": query.lang}
     given = {name: value for name, value in fields.items() if value}
+    name = (", ".join(given.values()) or f"At least {query.min_size} items")[:MAX_DESK_NAME]
+    if query.min_size:
+        given["min_size"] = str(query.min_size)
     if not given or query.watch:
         return {}
-    name = ", ".join(value for key, value in given.items() if key != "min_size")
-    name = (name or f"At least {query.min_size} items")[:MAX_DESK_NAME]
     return given | {"name": name, "pause_minutes": "5", "time_zone": "UTC"}
 
 

@@ -62,7 +62,7 @@ async def health(request: web.Request) -> web.StreamResponse:
         problem = problem or str(error)
     totals = Totals(await all_metrics(app))
     now_ms = service.clock()
-    articles = totals.sum("aggregator_index_articles") or queues.stream_entries
+    counted = totals.sum("aggregator_index_articles")
     started_s = totals.least("process_start_time_seconds")
     return html_response(
         request,
@@ -70,9 +70,8 @@ async def health(request: web.Request) -> web.StreamResponse:
         page="health",
         info=info,
         problem=problem,
-        articles=articles,
-        is_estimate=bool(totals.sum("aggregator_index_articles")),
-        bytes_per_article=info.memory_bytes / articles if articles else None,
+        articles=max(counted, queues.stream_entries),
+        is_estimate=counted > queues.stream_entries,
         arrivals=arrivals,
         rate=arrival_rate(arrivals, now_ms),
         since_ms=int(started_s) * 1000 if started_s else None,

@@ -68,6 +68,8 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     listed = {card.event.id for card in (*lists.open, *lists.handled)}
     largest = await service.events.repository.top_stories(event_filter, now_ms - TOP_HOURS * HOUR_MS)
     largest = [found for found in largest if found.story.event.id not in listed]
+    near = [] if query.kiosk else [f for f in largest if f.items >= f.story.needed * 2 / 3 > 0]
+    near = sorted(near, key=lambda found: -found.items / found.story.needed)[:MAX_BUILDING_UP]
     desks = {desk.id: desk.name for desk in await service.events.desks.values()}
     history = await service.events.repository.learned_history()
     needed = history.needed if history else build_burst_rule(settings).items
@@ -79,8 +81,8 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         learning=history.status(now_ms) if history else None,
         lists=lists,
         on_wall=[card for card in (*lists.open, *lists.handled) if not is_settled(card.event)],
-        top_stories=largest[:MAX_TOP_STORIES],
-        building_up=[s for s in largest[MAX_TOP_STORIES:] if s.story.needed][:MAX_BUILDING_UP],
+        top_stories=[found for found in largest if found not in near][:MAX_TOP_STORIES],
+        building_up=near,
         verdicts=[(item, event_ids.get(item.first_version)) for item in articles],
         feed=filter_query(query),
         view=view(query, (*lists.open, *lists.closed), desks),

@@ -249,7 +249,7 @@ export function start() {
     const fields = { item, note: note && Number(note), of: of && Number(of) };
     if (button.dataset.merge) await merge(button.dataset.merge);
     else if (button.dataset.menu) await chooseFromMenu(button);
-    else await send(event, { action, ...fields }); // JSON omits undefined fields
+    else if (action !== "delete_note" || window.confirm("Delete this note for everybody? It cannot be restored.")) await send(event, { action, ...fields }); // JSON omits undefined fields
     button.ariaDisabled = null;
   });
 }

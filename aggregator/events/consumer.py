@@ -227,18 +227,15 @@ class DetectorRunner:
         """The detector of the last checkpoint, or an empty one."""
         position = _decode_position(saved)
         if not position.checkpoint:
-            return LeaderState(self._new_detector(), {}, saved)
+            return LeaderState(BurstDetector(self._rule, self._term_rates()), {}, saved)
         # Position and state are written by one commit; if another leader commits between the two reads, our
         # own commit fails on the position.
         state = (await self.repository.store.read([STATE_KEY]))[0]
         try:
             detector = BurstDetector.load(zlib.decompress(state or b""), self._rule, self._term_rates())
         except (ValueError, zlib.error):
-            return LeaderState(self._new_detector(), {}, saved, position.checkpoint)
+            return LeaderState(BurstDetector(self._rule, self._term_rates()), {}, saved, position.checkpoint)
         return LeaderState(detector, position.streams, saved, position.checkpoint)
-
-    def _new_detector(self) -> BurstDetector:
-        return BurstDetector(self._rule, self._term_rates())
 
     async def _save(self, leader: LeaderState, now_ms: int) -> bool:
         """Commit state, positions, and changed events; False if another leader won."""

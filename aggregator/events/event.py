@@ -6,7 +6,7 @@ The detector knows nothing of storylines, acknowledgements, mutes, notes, assign
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -95,11 +95,7 @@ class Event(DetectedEvent):
     @classmethod
     def of(cls, detected: DetectedEvent) -> Event:
         """The event of a detector's half that the newsroom has not touched; an ``Event`` as it is."""
-        return detected if isinstance(detected, Event) else cls(**_detected_half(detected))
-
-    def with_detected(self, detected: DetectedEvent) -> Event:
-        """The newsroom's half of this version with another detector's half."""
-        return replace(self, **_detected_half(detected))
+        return detected if isinstance(detected, Event) else cls(**detected_half(detected))
 
 
 class EventSummary(msgspec.Struct, array_like=True):
@@ -113,7 +109,8 @@ class EventSummary(msgspec.Struct, array_like=True):
     size: int = 0
 
 
-def _detected_half(event: DetectedEvent) -> dict[str, Any]:
+def detected_half(event: DetectedEvent) -> dict[str, Any]:
+    """The fields of the detector's half."""
     return {name: getattr(event, name) for name in DetectedEvent.__slots__}
 
 

@@ -16,13 +16,14 @@ from aggregator.errors import Conflict, NotFound
 from aggregator.events.detection.lifecycle import MAX_EVENT_ITEMS
 from aggregator.events.detection.model import DetectedEvent
 from aggregator.events.detection.numbers import Item, items_of, with_items
-from aggregator.events.event import ChosenHeadline, EditorAction, Event, Note
+from aggregator.events.event import ChosenHeadline, EditorAction, Event, Note, detected_half
 
 MAX_NOTES = 100
 MAX_NOTES_BYTES = 32_000  # of the texts of all notes of an event, in UTF-8
 MAX_ACTIONS = 300
+STATUS_FIELDS = {"acknowledged_by", "assignee", "work_status"}
 # Fields of an event that an action sets and its undoing restores.
-UNDONE = "acknowledged_by", "muted", "false_alarm", "story_id", "translation_of", "assignee", "work_status"
+UNDONE = *sorted(STATUS_FIELDS), "muted", "false_alarm", "story_id", "translation_of"
 
 
 def apply_action(event: Event, action: EditorAction, headline: str = "") -> Event:
@@ -75,6 +76,7 @@ def undoable_actions(event: Event) -> dict[int, EditorAction]:
             continue
         merged = {action.event} if action.action == "merge" else set()
         touched = {*action.before, *action.items, action.item or "", *merged} - {""}
+        touched |= STATUS_FIELDS if touched & STATUS_FIELDS else set()  # they are shown as one
         is_own = event.id in (action.event, action.into) and event.merged_into is None
         can_return = action.before or action.action in ("merge", "remove_item", "move_items")
         if is_own and can_return and later.isdisjoint({*touched, action.event}):
@@ -204,8 +206,9 @@ def _without_chosen_article(event: Event, chosen: ChosenHeadline, item: str) -> 
 
 def rejoin(detected: DetectedEvent, saved: Event, absorbed_by_editors: Iterable[Event] = ()) -> Event:
     """Join a new detector's half with the newsroom's half of ``saved``, and apply its edits again."""
-    reason = detected.reason or saved.reason
-    event = replace(saved.with_detected(detected), chosen_headline=None, reason=reason)
+    kept = () if detected.reason else ("reason", "detected_at_ms", "expected", "window_ms")
+    half = detected_half(detected) | {name: getattr(saved, name) for name in kept}
+    event = replace(saved, **half, chosen_headline=None)
     for absorbed in absorbed_by_editors:
         event = merge_into(event, absorbed)
     event = add_items(remove_items(event, saved.removed), saved.added)

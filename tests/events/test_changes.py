@@ -632,6 +632,30 @@ async def test_what_was_set_is_undone(room: Newsroom, action: str, fields: dict[
         await room.act(bridge.id, "undo", of=7)
 
 
+async def test_a_status_that_another_one_replaced_is_not_undone(room: Newsroom) -> None:
+    """Nothing would change of what is shown; the present one is undone."""
+    bridge, _ = await room.two_events()
+    for status in ("seen", "on_it", "published"):
+        event = await room.act(bridge.id, "set_work_status", work_status=status)
+
+    assert list(undoable_actions(event)) == [event.actions[-1].id]
+
+
+async def test_what_editors_merge_or_move_did_not_grow(room: Newsroom) -> None:
+    """So it raises no alert; what joins later may."""
+    bridge, ferry = await room.two_events()
+    room.stream.burst(14, start=26)
+    await room.tick(41)
+    alerts = [each for each in await published(room.events) if each[0] in ALERTS]
+    await room.act(bridge.id, "move_items", minute=42, items=bridge.items[:9], into=ferry.id)
+    await room.tick(43)
+    await room.act(bridge.id, "merge", minute=44, into=ferry.id)
+    await room.tick(45)
+
+    assert (await room.events.get(ferry.id)).size == 54
+    assert [each for each in await published(room.events) if each[0] in ALERTS] == alerts
+
+
 async def test_new_and_seen_replace_every_other_status(room: Newsroom) -> None:
     """An event that nobody has yet is taken by the editor who begins, or by a named one."""
     bridge, _ = await room.two_events()
@@ -667,6 +691,8 @@ async def test_a_merge_is_undone(room: Newsroom, with_detector: bool) -> None:
     assert await room.linked() == {i: e.id for e in (one, two) for i in e.items}
     assert all(e.headline_id in e.items and e.title for e in (one, two))
     assert [kind for kind, _ in await published(room.events)].count("fired") == 2
+    for before, after in ((bridge, one), (ferry, two)):
+        assert (after.detected_at_ms, after.reason) == (before.detected_at_ms, before.reason)
     again = await room.act(bridge.id, "merge", minute=46, into=ferry.id)
     await room.tick(47)
     assert (await room.events.get(ferry.id)).size == again.size == one.size + two.size

@@ -231,7 +231,9 @@ class OpenEvents:
         event.absorb(absorbed)
         event.busiest = max(event.busiest, min(cluster.counted_items, event.size))  # see add_items
         if absorbed.announced_size:
-            if absorbed.status == "breaking" and not event.announced_size:
+            if event.announced_size:
+                event.announced_size += absorbed.announced_size  # nothing grew
+            elif absorbed.status == "breaking":
                 event.announced_size = event.size  # one alert for the story
             self._transitions.append(("merged", clock_ms, absorbed))
         absorbed.status, absorbed.merged_into, absorbed.pending_numbers = "closed", event.id, []
@@ -344,12 +346,11 @@ class OpenEvents:
         minutes = (event.last_seen_ms - event.first_seen_ms) // MINUTE_MS
         duration = f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min"
         duration = duration if minutes else "less than a minute"
-        none = event.expected < NEGLIGIBLE_SHARE
-        usual = "none is usual" if none else f"{event.expected:.1f} are usual"
+        usual = f"{event.expected:.1f} are" if event.expected >= NEGLIGIBLE_SHARE else "none is"
         new = f"{new_source_items} of {event.size} items from sources first seen today; "
         marked = new if 2 * new_source_items > event.size else ""
         return (
-            f"{size_text(event)} in {duration}, where {usual} in "
+            f"{size_text(event)} in {duration}, where {usual} usual in "
             f"{event.window_ms / HOUR_MS:g} h; {marked}more than {needed} make an event."
         )
 

@@ -115,6 +115,8 @@ class ClusterMerger:
         for member, cluster, event_id in placed:
             if event_id not in events and event_id not in new:
                 new[event_id] = self._clusters.create(member)
+            elif event_id in events and events[event_id].announced_size:
+                events[event_id].announced_size += 1  # it did not grow
             self.move([member], cluster, new.get(event_id) or by_key[events[event_id].cluster_key])
             if not cluster.members and cluster.event_id is not None:
                 self._open_events.close(cluster.event_id, clock_ms)

@@ -221,10 +221,12 @@ async def test_a_store_that_was_set_back_is_told(
 
 
 def put_back(client: redis.Redis, copies: dict[Any, Any]) -> None:
-    """Replace all keys."""
-    client.flushall()
-    for key, value in copies.items():
-        client.restore(key, 0, value)
+    """Replace all keys at once: a running service writes meanwhile."""
+    with client.pipeline(transaction=True) as pipe:
+        pipe.flushall()
+        for key, value in copies.items():
+            pipe.restore(key, 0, value)
+        pipe.execute()
 
 
 @pytest.mark.services

@@ -70,7 +70,7 @@ async def test_a_headline_finds_the_event_that_it_belongs_to(service: Service, c
     shown, _, folded = text.partition("How this was decided")
 
     assert "An event is about this" in shown and 'href="/events/otter"' in shown
-    assert "Index" in folded and "Index" not in shown
+    assert "Model" in folded and "Model" not in shown
     assert "No similar article" not in text and ">New<" not in text
 
 

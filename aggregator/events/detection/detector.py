@@ -361,15 +361,15 @@ class BurstDetector:
             return  # most calls end here
         needed = max(needed, self._items_needed(member.lang, with_ceiling=True))
         events = (*self.open_events.by_id.values(), *self.open_events.closed.values())
+        recent = [e for e in events if 2 * (now_ms - e.detected_at_ms) < HISTORY_MS]
+        if any(self.open_events.is_about(event, member) for event in recent):
+            return
         known = {id_ for event in events for id_ in event.items}
         day = [m for m in (*self.memory.earlier, *self.window) if m.is_counted and m.lang == member.lang]
         day = [m for m in day if m.at_ms > now_ms - DAY_MS and m.id not in known]
         usual_of = partial(self.baseline.on_a_day, hour=hour)
         told, expected = voices.find_subject(day, {t: usual_of(t) for t in often}, needed, rule, hour)
-        recent = [e for e in events if 2 * (now_ms - e.detected_at_ms) < HISTORY_MS]
-        if not told or any(self.open_events.is_about(event, member) for event in recent):
-            return
-        if self._is_news(told, expected / rule.sensitivity, usual_of):
+        if told and self._is_news(told, expected / rule.sensitivity, usual_of):
             cluster = self.clusters.by_key[member.cluster_key]
             self._gather(cluster, told)
             self.memory.bursts.record(cluster.key, len(told), member.lang, now_ms)

@@ -10,8 +10,9 @@ import pytest
 
 from aggregator.cli import main
 from aggregator.errors import InvalidInput
+from aggregator_archive.cli.options import ARTICLE_COLUMNS
 from aggregator_archive.input_check import check_inputs
-from aggregator_archive.rows import read_rows
+from aggregator_archive.rows import ARTICLE_FIELDS, read_rows
 from tests.support.archive_data import write_lines
 
 ROWS: list[dict[str, str]] = [
@@ -138,3 +139,8 @@ def test_rows_end_at_the_first_invalid_line(tmp_path: Path, invalid: bytes, mess
     assert next(rows) == {"id": "a"}
     with pytest.raises(InvalidInput, match=r"rows\.jsonl:2: .*" + message):
         next(rows)
+
+
+def test_the_fields_of_the_option_are_those_that_rows_are_read_with() -> None:
+    """The options name them themselves: rows import numpy, for which ``--help`` need not wait."""
+    assert ARTICLE_COLUMNS == ARTICLE_FIELDS

@@ -127,7 +127,7 @@ async def test_events_are_in_their_lists(browser: Browser, client: Client, servi
 async def test_top_stories_appear_without_a_reload(
     browser: Browser, client: Client, service: FakeService
 ) -> None:
-    """Ten of them, one on its way to an event; the one that is close to it stands in a list of its own."""
+    """Ten of them, one on its way to an event; the one that is close to it is in the list above."""
     async with opened(browser, client.make_url("/")) as page:
         await expect(page.locator("#more-top-stories")).to_be_hidden()
         stories = [event(f"t{n}", f"Story {n}", timeline=((EVENT_MS, 20 - n),)) for n in range(11)]

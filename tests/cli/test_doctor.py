@@ -56,7 +56,7 @@ def test_a_restored_store_is_recognized(
 def test_a_stopped_store_that_cannot_start_is_a_problem_with_its_remedy(
     tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also with --audit, which starts it; no demonstration is offered to whoever has a store."""
+    """Also with --audit, which starts it; no demonstration is offered where a store exists."""
     options = ("--data-dir", str(tmp_path), "--port", str(free_port))
     with EmbeddedServer(tmp_path):
         pass

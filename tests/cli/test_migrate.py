@@ -62,7 +62,7 @@ def test_without_a_migration_nothing_is_copied_and_the_steps_are_printed(
 
 @pytest.mark.parametrize("former_name", ["reindex", "delete-index"])
 def test_former_names_work_and_are_not_listed(former_name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Scripts that call them go on."""
+    """Scripts that call them continue."""
     assert run("--help") == 0
     assert former_name not in capsys.readouterr().out.replace("`", "")
 

@@ -84,7 +84,7 @@ def labelings(gold: Sequence[LabeledArticle]) -> dict[str, dict[str, str]]:
 
 
 def two_valued(value: Any) -> bool | None:
-    """A judgment in any of the usual spellings, as text, number or truth value; None if it is none."""
+    """A judgment in any of the usual spellings, as text, number or truth value; None for anything else."""
     return _JUDGMENTS.get(str(value).strip().lower())
 
 

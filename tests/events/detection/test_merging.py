@@ -230,7 +230,7 @@ def test_two_stories_of_one_kind_are_two_events_with_an_alert_each(minutes: floa
 
 
 def test_a_large_event_is_looked_through_at_a_limited_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a second quake after 500 headlines of the first is an event of its own."""
+    """And a second quake after 500 headlines of the first is a second event."""
     examined = list[int]()
 
     def counting(members: Sequence[WindowItem], weigh: Callable[[str], float]) -> merging.Stories | None:

@@ -94,7 +94,7 @@ async def test_a_server_that_is_away_is_named() -> None:
     ],
 )
 def test_reasons_have_no_numbers_of_the_system(error: Exception, reason: str) -> None:
-    """Editors read them beside a target."""
+    """Editors read them in the list of targets."""
     assert plain_reason(error) == reason
 
 

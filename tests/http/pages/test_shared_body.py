@@ -66,7 +66,7 @@ async def get(client: Client, path: str, **headers: str) -> str:
 async def test_readers_share_an_answer_until_an_event_changes(
     client: Client, service: Service, now: dict[str, int], reads: list[str], path: str
 ) -> None:
-    """Or until it is 5 s old; who has it gets 304."""
+    """Or until it is 5 s old; a caller that has it gets 304."""
     first = await get(client, path)
     of_one = len(reads)
     assert [await get(client, path) for _ in range(5)] == [first] * 5 and len(reads) == of_one > 0

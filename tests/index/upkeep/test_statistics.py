@@ -28,7 +28,7 @@ async def test_an_index_is_counted_by_its_samples() -> None:
 
 @pytest.mark.parametrize(("first_ms", "expected"), [(1_000_000, 2), (9_000_000, 4_096)])
 async def test_a_whole_stream_is_counted(first_ms: int, expected: int) -> None:
-    """Two samples stand for 2,048 articles each: used where the stream has lost its beginning."""
+    """Two samples represent 2,048 articles each: used where the stream has lost its beginning."""
     newsroom = core(MemoryStore())
     (space,) = newsroom.index.spaces
     tag = keys.tag(space, 0)

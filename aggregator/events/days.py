@@ -9,6 +9,7 @@ from datetime import date, datetime, time, tzinfo
 from aggregator.errors import InvalidInput
 from aggregator.events.desks import Desk, is_reportable, time_zone
 from aggregator.events.event import Event
+from aggregator.events.newsroom import is_split
 from aggregator.events.selection import is_handled
 
 
@@ -61,6 +62,11 @@ def digest_period(desk: Desk, now_ms: int) -> tuple[int, int]:
     return day.shifted(-1).at_clock(clock), day.at_clock(clock)
 
 
+def is_split_off(event: Event) -> bool:
+    """Whether an editor made the event of articles of another one, so that it is no news."""
+    return any(action.into == event.id and is_split(action) for action in event.actions)
+
+
 def items_within(event: Event, since_ms: int, until_ms: int) -> int:
     """Items of an event that were published within a period."""
     return sum(since_ms <= at_ms < until_ms for at_ms in event.times)
@@ -70,7 +76,7 @@ def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str,
     """What happened to events within a period, and what is left to do; each in the first list that applies.
 
     "published" by the newsroom, "new": fired, "developed", "unhandled": open, and nobody is on it. Muted and
-    merged events are in none.
+    merged events are in none, and what an editor split off is not new.
     """
     lists: dict[str, list[Event]] = {"published": [], "new": [], "developed": [], "unhandled": []}
     for event in filter(is_reportable, events):
@@ -78,7 +84,7 @@ def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str,
         is_free = not (event.status == "closed" or event.assignee or event.work_status != "open")
         for name, times in (
             ("published", published if event.work_status == "published" else ()),
-            ("new", (event.detected_at_ms,)),
+            ("new", () if is_split_off(event) else (event.detected_at_ms,)),
             ("developed", (at_ms for at_ms, _ in event.developments)),
             ("unhandled", (since_ms,) if is_free and not is_handled(event) else ()),
         ):

@@ -129,11 +129,20 @@ def separate(survivor: Event, absorbed: Event) -> tuple[Event, Event]:
 
 
 def split_off(event: Event, action: EditorAction) -> Event:
-    """A new event without articles, for those of ``action``; its id depends on the first one."""
-    seed = f"{event.id}:{action.items[0]}:{action.at_ms}".encode("utf-8", "surrogatepass")
-    id_, at_ms, reason = xxhash.xxh3_64_hexdigest(seed), action.at_ms, "An editor split it off."
+    """A new event without articles, for those of ``action``, detected with ``event``."""
+    id_, at_ms, reason = _split_id(action), event.detected_at_ms, "As part of an event that an editor split."
     new = Event(id_, "", event.status, at_ms, at_ms, at_ms, 0, 0, 0, 0, 0.0, (), (), (), (), (), reason)
     return replace(new, window_ms=event.window_ms)
+
+
+def is_split(action: EditorAction) -> bool:
+    """Whether the action split articles off an event into a new one."""
+    return action.into == _split_id(action)
+
+
+def _split_id(action: EditorAction) -> str:
+    seed = f"{action.event}:{action.items[0] if action.items else ''}:{action.at_ms}"
+    return xxhash.xxh3_64_hexdigest(seed.encode("utf-8", "surrogatepass"))
 
 
 def merge_newsroom_state(into: Event, absorbed: Event) -> Event:

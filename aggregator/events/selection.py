@@ -3,11 +3,13 @@
 **Severity**: how fast outlets report now, in one word. The first condition that holds decides:
 
     ended      the detector closed the event: no item within the window of the rule
-    fading     the detector calls it fading (at most half its peak in the window), or no item in the last hour
-    breaking   fast (10 items or a third of the peak in the last hour), detected or developed under 2 h ago
+    fading     the detector calls it fading (at most half its peak in the window), no item in the last hour,
+               or not fast and in the last 2 hours at most at half the rate of its peak
+    breaking   fast (10 items or a third of the peak in the last hour, not 1), new (detected or developed
+               under 2 h ago)
     growing    fast, and at least twice as many items in the last hour as in the hour before
-    emerging   new, not fast
-    running    any other open event: large and slow
+    emerging   new, not fast, and no fewer items in the last hour than in the hour before
+    running    any other open event
 
 **Urgency** is the order of the front page: items and voices of about the last 30 minutes against the usual
 number, in doublings. What is usual is what was expected when the event fired, and half of what the event
@@ -48,7 +50,6 @@ FAST_ITEMS, FAST_PEAK_PARTS = 10, 3
 GROWING_RATIO = 2
 # What is older by this time weighs half: in all, a steady rate weighs as much as its last half-hour.
 HALF_LIFE_MS = 20 * MINUTE_MS
-HALF_HOURS_PER_WINDOW = 8
 OWN_RATE_SHARE = 0.5
 EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]
 PAGED_ORDERS: tuple[EventOrder, ...] = ("time", "novelty", "size")
@@ -157,23 +158,24 @@ def news_ms(event: Event) -> int:
 
 def severity(event: Event, now_ms: int) -> Severity:
     """The severity at ``now_ms``; see the module."""
-    rates = growth(event, now_ms)
+    last, before = growth(event, now_ms)
     if event.status == "closed":
         return "ended"
-    if event.status == "fading" or not rates.last_hour:
-        return "fading"
     is_new = now_ms - news_ms(event) < NEW_MS
-    is_fast = rates.last_hour >= min(event.peak / FAST_PEAK_PARTS, FAST_ITEMS)
-    if is_fast and not is_new and rates.last_hour >= GROWING_RATIO * rates.hour_before:
-        return "growing"
-    return ("breaking" if is_fast else "emerging") if is_new else "running"
+    is_fast = 1 < last >= min(event.peak / FAST_PEAK_PARTS, FAST_ITEMS)
+    is_slow = not is_fast and (last + before) * event.window_ms <= event.peak * HOUR_MS
+    if event.status == "fading" or not last or is_slow:
+        return "fading"
+    if is_fast and (is_new or last >= GROWING_RATIO * before):
+        return "breaking" if is_new else "growing"
+    return "emerging" if is_new and last >= before else "running"
 
 
 def urgency(event: Event, now_ms: int) -> tuple[float, float]:
     """Items and voices of the last half-hour: doublings above the usual, then their number."""
     items, voices = _recent(event.timeline, now_ms), _recent(event.voices, now_ms)
     own = event.items_between(now_ms - 4 * HOUR_MS, now_ms - HOUR_MS) / 6
-    usual = event.expected / HALF_HOURS_PER_WINDOW + OWN_RATE_SHARE * own
+    usual = event.expected * HOUR_MS / 2 / event.window_ms + OWN_RATE_SHARE * own
     # The geometric mean of items and voices; the usual items have as many voices as the recent ones.
     share = sqrt(voices / items) if items else 0.0
     return max(0.0, log2((items * share + 1) / (usual * share + 1))), items * share

@@ -91,17 +91,27 @@ HOUR_AGO = EVENT_MS - HOUR_MS
         ({"status": "fading", **OLD}, "fading"),
         ({"timeline": ((HOUR_AGO, 30),)}, "fading"),
         ({"timeline": ((EVENT_MS, 10),), "peak": 300}, "breaking"),
-        ({"timeline": ((EVENT_MS, 9),), "peak": 300}, "emerging"),
+        ({"timeline": ((EVENT_MS, 9),), "peak": 36}, "fading"),
+        ({"timeline": ((EVENT_MS, 9),), "peak": 35}, "emerging"),
+        ({"timeline": ((HOUR_AGO, 9), (EVENT_MS, 9)), "peak": 36}, "emerging"),
+        ({"timeline": ((HOUR_AGO, 10), (EVENT_MS, 9)), "peak": 36}, "running"),
+        ({"timeline": ((EVENT_MS - 3 * HOUR_MS, 10), (EVENT_MS, 1)), "peak": 11}, "fading"),
+        ({"timeline": ((EVENT_MS, 1),), "peak": 1}, "emerging"),
+        ({"timeline": ((EVENT_MS, 1),), **OLD, "peak": 1}, "running"),
         ({"timeline": ((EVENT_MS, 2),), "peak": 6}, "breaking"),
         ({"timeline": ((EVENT_MS, 2),), "peak": 7}, "emerging"),
         ({"timeline": ((HOUR_AGO, 5), (EVENT_MS, 10)), **OLD}, "growing"),
         ({"timeline": ((HOUR_AGO, 6), (EVENT_MS, 11)), **OLD}, "running"),
-        ({"timeline": ((EVENT_MS, 9),), **OLD}, "running"),
+        ({"timeline": ((HOUR_AGO, 1), (EVENT_MS, 9)), **OLD}, "fading"),
+        ({"timeline": ((HOUR_AGO, 2), (EVENT_MS, 9)), **OLD}, "running"),
         ({"timeline": ((EVENT_MS, 3),), **OLD, "peak": 6}, "growing"),
     ],
 )
 def test_each_threshold_from_both_sides(fields: dict[str, Any], expected: str) -> None:
-    """Two hours since detection; 10 items in an hour or a third of the peak; twice the hour before."""
+    """Two hours since detection; 10 items in an hour or a third of the peak; twice the hour before.
+
+    Half the rate of a peak of 4 hours is a quarter of its items in 2 hours; one item is not fast.
+    """
     assert severity(event("e1", "Bridge", **fields), EVENT_MS) == expected
 
 

@@ -12,11 +12,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from aggregator.analysis.source import outlet_key, outlet_name
-from aggregator.events.detection.model import NEGLIGIBLE_SHARE, DetectedEvent
+from aggregator.events.detection.model import DetectedEvent
 
 TIMELINE_BUCKET_MS = 600_000
-# A larger ratio would depend on a number near 0.
-FAR_ABOVE_USUAL = 20
 E = TypeVar("E", bound=DetectedEvent)
 
 
@@ -99,12 +97,10 @@ def peak(times: Collection[int], window_ms: int) -> int:
     return most
 
 
-def against_usual(event: DetectedEvent) -> str:
-    """The busiest window relative to the usual one: "3.4× usual", at most "far above usual"."""
-    if event.expected < NEGLIGIBLE_SHARE:
-        return "usually none"
-    ratio = event.peak / event.expected
-    return "far above usual" if ratio > FAR_ABOVE_USUAL else f"{ratio:.1f}× usual"
+def usual_rate(event: DetectedEvent) -> str:
+    """The usual number of items in one window: "usually 4.7", at least "usually under 0.1"."""
+    usual = event.expected
+    return "usually under 0.1" if usual < 0.1 else f"usually {usual:.{int(usual < 10)}f}"
 
 
 def size_text(event: DetectedEvent) -> str:

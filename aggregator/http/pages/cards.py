@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aggregator.analysis.source import is_own, own_outlets
-from aggregator.events.detection.numbers import against_usual
 from aggregator.events.event import Event, title_of
 from aggregator.events.selection import (
     EventOrder,
@@ -25,7 +24,7 @@ from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 BIN_MS = 10 * MINUTE_MS
 SPARKLINE_BINS = 24
 MAX_BINS = 288
-WIDTH, HEIGHT, TOTAL_HEIGHT = 960, 150, 56
+WIDTH, HEIGHT = 960, 150
 # A new event has one or two bars: in a shorter chart they would look like blocks.
 MIN_SPAN_MS = 3 * HOUR_MS
 
@@ -170,11 +169,10 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class SpreadChart:
-    """New items per bin, and in total as the points of an SVG polyline."""
+    """New items per bin and in total."""
 
     bars: Chart
     bins: tuple[Bin, ...]
-    total_points: str
     total: int
 
 
@@ -189,8 +187,7 @@ def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> Sprea
         from_ms = min(event.first_seen_ms - HOUR_MS // 2, to_ms - MIN_SPAN_MS)
         bars = timeline_chart(event.timeline, from_ms, to_ms, WIDTH, HEIGHT)
     bins = _bins(bars, items)
-    total = bins[-1].total if bins else 0
-    return SpreadChart(bars=bars, bins=bins, total_points=_total_points(bins, total), total=total)
+    return SpreadChart(bars=bars, bins=bins, total=bins[-1].total if bins else 0)
 
 
 def _bins(chart: Chart, items: Sequence[EventItem]) -> tuple[Bin, ...]:
@@ -205,15 +202,6 @@ def _bins(chart: Chart, items: Sequence[EventItem]) -> tuple[Bin, ...]:
         total = bar.value + (found[-1].total if found else 0)
         found.append(Bin(bar.at_ms, bar.value, total, names, bar.x, round(width, 2)))
     return tuple(found)
-
-
-def _total_points(bins: Sequence[Bin], total: int) -> str:
-    """Points of a line that rises in each bin, in chart units."""
-    points: list[tuple[float, int]] = [(0.0, 0)]
-    for bin_ in bins:
-        points += [(bin_.x, points[-1][1]), (min(WIDTH, bin_.x + bin_.width), bin_.total)]
-    points.append((float(WIDTH), points[-1][1]))
-    return " ".join(f"{x:g},{TOTAL_HEIGHT - TOTAL_HEIGHT * value / max(1, total):.4g}" for x, value in points)
 
 
 SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 144, 30
@@ -231,7 +219,6 @@ class Card:
     event: Event
     title: str
     sparkline: tuple[Bar, ...]
-    usual_rate: str
     severity: Severity
     growth: Growth
     is_ours: bool | None = None
@@ -264,7 +251,6 @@ def make_card(event: Event, now_ms: int) -> Card:
         event=event,
         title=title_of(event),
         sparkline=sparkline(event.timeline, until_ms, SPARKLINE_WIDTH, SPARKLINE_HEIGHT),
-        usual_rate=against_usual(event),
         severity=severity(event, now_ms),
         growth=growth(event, now_ms),
         is_ours=any(map(is_own, event.sources)) if own_outlets() else None,

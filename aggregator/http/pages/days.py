@@ -11,7 +11,7 @@ from aiohttp import web
 from aggregator.app import Service
 from aggregator.contract.decoding import to_unix_ms
 from aggregator.contract.requests import DayQuery
-from aggregator.events.days import Day, handover, items_within
+from aggregator.events.days import Day, handover, is_split_off, items_within
 from aggregator.events.event import Event
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.handlers.events import day_of, load_period
@@ -52,12 +52,15 @@ async def day(request: web.Request, service: Service, date: str, query: DayQuery
     start_ms, end_ms = shown.start_ms, shown.end_ms
 
     async def render(_: bytes) -> bytes:
-        lists: dict[str, list[Event]] = {"new": [], "earlier": [], "before": []}
-        for event in await load_period(service, query.watch, start_ms, end_ms):
-            lists["new" if event.detected_at_ms >= start_ms else "earlier"].append(event)
+        lists: dict[str, list[Event]] = {"new": [], "earlier": [], "before": [], "muted": []}
+        found = await load_period(service, query.watch, start_ms, end_ms)
         if start_ms <= (now_ms := service.clock()) < end_ms:
-            found = await load_period(service, query.watch, now_ms - DAY_MS, start_ms)
-            lists["before"] = [event for event in found if event.last_seen_ms < start_ms]
+            night = await load_period(service, query.watch, now_ms - DAY_MS, start_ms)
+            found += [event for event in night if event.last_seen_ms < start_ms]
+        for event in found:
+            name = "earlier" if event.detected_at_ms < start_ms or is_split_off(event) else "new"
+            name = "muted" if event.muted else "before" if event.last_seen_ms < start_ms else name
+            lists[name].append(event)
         return await _page(request, query, shown, (start_ms, end_ms), lists)
 
     page = await shared_body(request, render, viewer=caller_id(request))
@@ -87,7 +90,6 @@ async def _page(
             ("next", shown.shifted(int(shown.end_ms <= now_ms))),
         ],
         parameters=_parameters(query),
-        window=f"{service.settings.burst_window_hours:g} h",
         desks=await service.events.desks.values(),
     )
 

@@ -92,7 +92,6 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         now_ms=now_ms,
         tour=settings.demo,
         rule=f"more than {needed} similar items within {settings.burst_window_hours:g} hours",
-        window=f"{settings.burst_window_hours:g} h",
         event_filter=event_filter,
         stream_url="/v1/events/stream" + filter_query(query),
         stream_position=position.decode(),

@@ -29,14 +29,13 @@ from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, load_st
 from aggregator.http.pages import cards, html_response
 from aggregator.http.pages.filters import query_value
 from aggregator.provenance.directory import families_among, select
-from aggregator.time_units import DAY_MS, HOUR_MS
+from aggregator.time_units import DAY_MS
 from aggregator_client.wire import doc
 
 MAX_DEVELOPMENTS = 8
 PAGE_SIZE = 50
 # The print view has one page.
 MAX_PRINTED = 1000
-UNNAMED_OUTLET = "No outlet named"
 ReportView = Literal["newest", "oldest", "outlets"]
 
 
@@ -56,7 +55,6 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
     loaded = await request.app[EVENT_ITEMS].load(service, event)
     sure = [item for item in loaded.items if not item.doubtful]
     families = families_among(await service.articles.sources.report(), event.sources)
-    window_ms = service.settings.burst_window_hours * HOUR_MS
     days = {at_ms // DAY_MS for at_ms, _ in event.timeline}
     return html_response(
         request,
@@ -68,7 +66,6 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         following=following,
         developments=await _developments(service, event) if previous or following or len(days) > 1 else [],
         spread=cards.spread_chart(event, loaded.items, service.clock()),
-        window=f"{service.settings.burst_window_hours:g} h",
         alternatives=loaded.alternatives,
         newest=loaded.items[-100:][::-1],
         figures=loaded.figures,
@@ -83,12 +80,11 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         copy_count=len(sure) - len({item.copy_of or item.id for item in sure}),
         doubtful=[Entry(item) for item in loaded.items if item.doubtful],
         independent=independent(event.sources, families),
-        late_count=sum(item.arrived_ms - item.at_ms > window_ms for item in loaded.items),
+        late_count=sum(item.arrived_ms - item.at_ms > event.window_ms for item in loaded.items),
         view=query.view,
         view_url=partial(_url, event),
         page_url=partial(_url, event, query.view),
         is_print=query.print,
-        unnamed_outlet=UNNAMED_OUTLET,
         stream_url="/v1/events/stream",
         stream_position=position.decode(),
     )
@@ -192,7 +188,6 @@ def by_outlet(items: Sequence[EventItem]) -> list[Entry]:
 
 
 SOURCES_PER_PAGE = MAX_COUNTED_EVENTS = 100
-SHOWN_OUTLETS = 30  # of an event; the others are folded
 
 
 async def article_provenance(request: web.Request, id_: str) -> web.Response:
@@ -216,7 +211,6 @@ async def event_provenance(request: web.Request, service: Service, id_: str) -> 
         found=found,
         families=families,
         independent=independent(event.sources, families),
-        shown_outlets=SHOWN_OUTLETS,
     )
 
 

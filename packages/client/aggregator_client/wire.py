@@ -520,9 +520,9 @@ class EventOut(Struct):
     """One breaking event.
 
     severity  how fast outlets report it at the time of the response: "breaking" (detected less than 2 h ago,
-              and in the last hour 10 items or a third of the peak), "emerging" (new, slower), "growing"
-              (older, as fast, twice the hour before), "running" (any other open event), "fading" (half its
-              peak or less, or no item in the last hour), "ended"
+              and in the last hour 10 items or a third of the peak), "emerging" (new, slower, not slowing),
+              "growing" (older, as fast, twice the hour before), "running" (any other open event), "fading"
+              (at most half as fast as at its peak, or no item in the last hour), "ended"
     handled   such events are last in sort=surprise
     translation_of  the alert is not repeated
     """

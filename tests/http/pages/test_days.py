@@ -27,8 +27,8 @@ async def store(service: Service, id_: str, first_ms: int, last_ms: int, **field
     """An event that was detected with its first item, relative to midnight."""
     times = (MIDNIGHT_MS + first_ms, MIDNIGHT_MS + last_ms)
     found = event(
-        id_, f"The {id_}", ["d1"], detected_at_ms=times[0], first_seen_ms=times[0], last_seen_ms=times[1],
-        times=times, size=2, **fields,
+        id_, f"The {id_}", fields.pop("items", ["d1"]), detected_at_ms=times[0],
+        first_seen_ms=times[0], last_seen_ms=times[1], times=times, size=2, **fields,
     )  # fmt: skip
     await commit_event(service.events.repository, "fired", found, found.last_seen_ms)
 
@@ -93,6 +93,25 @@ async def test_the_digest_of_a_desk_is_a_feed(service: Service, client: Client, 
     assert feed.feed.title == "Quakes: digest of the day"
     assert [entry.title for entry in feed.entries] == ["The quake"]
     await get(client, "/v1/events.atom?digest=true", 404)
+
+
+async def test_only_what_broke_that_day_is_new(service: Service, client: Client, week: None) -> None:
+    """Not the articles that an editor split off, nor what is muted."""
+    await store(service, "quiz", 10 * HOUR_MS, 11 * HOUR_MS)
+    await store(service, "storm", 12 * HOUR_MS, 13 * HOUR_MS, items=["d1", "d2"])
+    for id_, action in (("quiz", {"action": "mute"}), ("storm", {"action": "move_items", "items": ["d1"]})):
+        async with client.post(f"/v1/events/{id_}/actions", json=action | {"actor": "Nora"}) as response:
+            done = await response.json()
+            assert response.status == 200, done
+    split = done["actions"][-1]["into"]
+
+    new, _, rest = (await get(client, "/days/2026-11-05")).partition("Running since before, or split off")
+    earlier, _, muted = rest.partition("Muted or no news")
+    assert 'New <span class="count">3<' in new and "/events/storm" in new
+    assert f"/events/{split}" in earlier and "The quiz" in muted
+    history = await get(client, "/events/storm")
+    assert re.search(f'split off “<bdi>.+</bdi>” into <a href="/events/{split}">a new event</a>', history)
+    assert re.search('split off “.+” from <a href="/events/storm">', await get(client, f"/events/{split}"))
 
 
 async def test_the_page_tells_new_from_earlier_events_and_links_the_days_around(

@@ -44,7 +44,7 @@ async def test_events_and_verdicts_are_listed(client: Client, service: FakeServi
     assert "Harbour bridge closed" in page
     assert "<dt>items</dt><dd>16</dd>" in page
     assert "<dt>sources</dt><dd>2</dd>" in page
-    assert "peak 16 in 4 h, far above usual" in page
+    assert "peak 16 in 4 h, usually 0.4" in page
     assert "12 in the last hour, 4 in the hour before" in page
     assert '<span class="state breaking">Breaking</span>' in page
     assert page.index("Second") < page.index("First")

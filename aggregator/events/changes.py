@@ -322,7 +322,7 @@ async def _ends_of_move(
         items, into = undone.items, await _require_event(unit, undone.event, "of")
         if undone.action == "merge" and source is not None:
             unit.overrides = unit.overrides.with_merge(into.id, "", action.at_ms)
-            items, (source, into) = into.items, separate(source, into)
+            items, (source, into) = into.items, separate(source, into, undone)
         items = tuple(i for i in items if source is None or i in source.items)
         if not items and undone.action != "merge":
             raise Conflict(f"of: what action {undone.id} of event {event.id} moved was changed again since.")
@@ -349,7 +349,8 @@ async def _plan_merge(unit: EventUnitOfWork, action: EditorAction) -> Event:
         raise Conflict(
             f"into: event {into.id} is closed, {absorbed.id} is not; merge it the other way round."
         )
-    action = replace(action, into=into.id, id=action_id(action, into, absorbed))
+    before = {"status": absorbed.status, "assignee": into.assignee, "work_status": into.work_status}
+    action = replace(action, into=into.id, id=action_id(action, into, absorbed), before=dict(before))
     for event in merge_events(into, absorbed, action):
         unit.put(event, "merged" if event.id == absorbed.id else "action", action.at_ms)
     unit.overrides = unit.overrides.with_merge(absorbed.id, into.id, action.at_ms)

@@ -75,7 +75,7 @@ def undoable_actions(event: Event) -> dict[int, EditorAction]:
         if action.action == "merge" and action.id in undone:
             continue
         merged = {action.event} if action.action == "merge" else set()
-        touched = {*action.before, *action.items, action.item or "", *merged} - {""}
+        touched = merged or {*action.before, *action.items, action.item or ""} - {""}
         touched |= STATUS_FIELDS if touched & STATUS_FIELDS else set()  # they are shown as one
         is_own = event.id in (action.event, action.into) and event.merged_into is None
         can_return = action.before or action.action in ("merge", "remove_item", "move_items")
@@ -118,13 +118,22 @@ def merge_events(into: Event, absorbed: Event, action: EditorAction) -> tuple[Ev
     )
 
 
-def separate(survivor: Event, absorbed: Event) -> tuple[Event, Event]:
-    """Undo a merge but for the articles: the absorbed event, now without any, is open if the survivor is."""
+def separate(survivor: Event, absorbed: Event, merge: EditorAction) -> tuple[Event, Event]:
+    """Undo a merge but for the articles: the absorbed event, now without any, is as open as it was before.
+
+    If the survivor ended meanwhile, the absorbed event ends too.
+    """
+    theirs = {(note.actor, note.at_ms, note.text) for note in absorbed.notes}
+    notes = tuple(n for n in survivor.notes if (n.actor, n.at_ms, n.text) not in theirs)
+    is_theirs = (survivor.assignee, survivor.work_status) == (absorbed.assignee, absorbed.work_status)
+    own = {n: merge.before[n] for n in ("assignee", "work_status") if is_theirs and n in merge.before}
+    survivor = replace(survivor, notes=notes, **own)  # type: ignore[arg-type]
+    status = "closed" if survivor.status == "closed" else merge.before.get("status", survivor.status)
     kept = tuple(id_ for id_ in survivor.absorbed if id_ not in (absorbed.id, *absorbed.absorbed))
     reopened = with_items(absorbed, {}, absorbed.times[len(absorbed.items) :])
     return (
         replace(survivor, absorbed=kept, sightings=max(0, survivor.sightings - absorbed.sightings)),
-        replace(reopened, status=survivor.status, merged_into=None, added={}),
+        replace(reopened, status=status, merged_into=None, added={}),  # type: ignore[arg-type]
     )
 
 

@@ -698,6 +698,92 @@ async def test_a_merge_is_undone(room: Newsroom, with_detector: bool) -> None:
     assert (await room.events.get(ferry.id)).size == again.size == one.size + two.size
 
 
+@pytest.mark.parametrize("is_new_leader", [False, True])
+async def test_undoing_a_merge_restores_both_events(room: Newsroom, is_new_leader: bool) -> None:
+    """One is hours old, with items that left the window; what joined meanwhile goes where it belongs.
+
+    Neither merging nor undoing is growth, so nothing alerts.
+    """
+    room.stream.burst(30, sources=8)
+    for i in range(40):
+        room.stream.add(150 + i / 2)
+    await room.tick(200)
+    for i in range(24):
+        room.stream.add(255 + i / 10, FERRY)
+    await room.tick(261)
+    ferry, bridge = await room.events.list_events()
+    await room.act(bridge.id, "set_work_status", minute=262, work_status="seen")
+    await room.act(bridge.id, "note", minute=262, text="Call the port.")
+    await room.act(bridge.id, "set_work_status", minute=262, work_status="published")
+    bridge, ferry = await room.events.get(bridge.id), await room.events.get(ferry.id)
+    alerts = [kind for kind, _ in await published(room.events) if kind in ALERTS]
+
+    merged = await room.act(bridge.id, "merge", minute=263, into=ferry.id)
+    for minute in range(264, 270):
+        room.stream.add(minute)
+        await room.tick(minute + 0.5)
+    assert (await room.events.get(ferry.id)).size == bridge.size + ferry.size + 6
+    room.detector = detector_over(room.store) if is_new_leader else room.detector
+    await room.act(ferry.id, "undo", of=merged.actions[-1].id, minute=270)
+    for minute in range(271, 275):
+        await room.tick(minute)
+
+    for before, joined in ((bridge, {item.id for item in room.stream.items[-6:]}), (ferry, set())):
+        after = await room.events.get(before.id)
+        expected = joined.union(before.items)
+        assert set(after.items) == expected and after.size == len(expected)
+        for name in (
+            "status", "detected_at_ms", "reason", "expected", "window_ms", "sightings", "merged_into",
+            "absorbed", "acknowledged_by", "assignee", "work_status", "notes", "title", "first",
+            "developments", "languages",
+        ):  # fmt: skip
+            assert getattr(after, name) == getattr(before, name), name
+        assert set(after.sources) == set(before.sources)
+    assert [kind for kind, _ in await published(room.events) if kind in ALERTS] == alerts
+    again = await room.act(bridge.id, "merge", minute=276, into=ferry.id)
+    await room.tick(277)
+    assert (await room.events.get(ferry.id)).size == again.size
+
+
+@pytest.mark.parametrize("first_undone", [0, 1])
+@pytest.mark.parametrize("is_new_leader", [False, True])
+async def test_of_two_merges_into_one_event_each_is_undone(
+    room: Newsroom, first_undone: int, is_new_leader: bool
+) -> None:
+    """In any order: each event has its articles again, the other stays merged until its merge is undone."""
+    strike = "airport strike cancelled flights"
+    bridge, ferry = await room.two_events()
+    for i in range(20):
+        room.stream.add(26 + i / 10, strike)
+    await room.tick(29)
+    (third,) = [e for e in await room.events.list_events() if e.id not in (ferry.id, bridge.id)]
+    before = bridge, third, ferry
+    merges = [
+        (await room.act(e.id, "merge", minute=30, into=ferry.id)).actions[-1].id for e in (bridge, third)
+    ]
+    await room.tick(33)
+    for i in range(6):
+        room.stream.add(34 + i / 10, strike)
+    await room.tick(36)
+    assert (await room.events.get(ferry.id)).size == 66
+
+    for minute, k in ((40, first_undone), (42, 1 - first_undone)):
+        room.detector = detector_over(room.store) if is_new_leader else room.detector
+        await room.act(ferry.id, "undo", of=merges[k], minute=minute)
+        await room.tick(minute + 1)
+        again, survivor = await room.events.get(before[k].id), await room.events.get(ferry.id)
+        assert (again.title, again.status) == (before[k].title, "breaking")
+        assert {i for i in survivor.items if i in before[1 - k].items} == (
+            set(before[1 - k].items) if minute == 40 else set()
+        )
+
+    after = [await room.events.get(event.id) for event in before]
+    assert [set(e.items) >= set(b.items) for e, b in zip(after, before, strict=True)] == [True] * 3
+    assert [e.absorbed for e in after] == [()] * 3 and sum(e.size for e in after) == 66
+    assert await room.linked() == {i: e.id for e in after for i in e.items}
+    assert after[1].size == 26
+
+
 async def test_articles_are_split_off_and_return(room: Newsroom) -> None:
     """The new event is open, gets articles like its own, raises no alert."""
     for i in range(20):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterator
+from copy import deepcopy
 from functools import partial
 
 from msgspec.structs import replace
@@ -212,13 +213,14 @@ class BurstDetector:
             min_burst_documents=self.term_weights.min_burst_documents,
             memory=self.memory,
             closed=self.open_events.closed,
+            merged=self.open_events.merged,
         )
 
     def _restore(self, state: DetectorState) -> None:
         """Fill a new detector; window counts, totals and the inverted index are computed again."""
         self.clock_ms = state.clock_ms
         self.memory = state.memory
-        self.open_events.closed = state.closed
+        self.open_events.closed, self.open_events.merged = state.closed, state.merged
         self.term_weights.min_burst_documents = state.min_burst_documents
         self.clusters.minute = state.clock_ms // MINUTE_MS
         self.clusters.restore(state.clusters, state.next_cluster_key)
@@ -449,6 +451,7 @@ class BurstDetector:
             cluster = self.clusters.by_key[events.by_id[absorbed_id].cluster_key]
             if into_id in events.by_id:
                 into = self.clusters.by_key[events.by_id[into_id].cluster_key]
+                events.merged[absorbed_id] = deepcopy((events.by_id[absorbed_id], events.by_id[into_id]))
                 self.merger.merge(into, cluster, self.clock_ms)
             else:
                 events.close(absorbed_id, self.clock_ms, into_id)

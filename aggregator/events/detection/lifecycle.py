@@ -129,12 +129,16 @@ class OpenEvent(msgspec.Struct, array_like=True):
 
 
 class OpenEvents:
-    """Open events in order of detection, and their changes; ``idf``: weight of a term at any time."""
+    """Open events in order of detection, and their changes; ``idf``: weight of a term at any time.
+
+    merged  by id, what editors merged: it and its survivor as they were before, so that it can be undone
+    """
 
     def __init__(self, rule: BurstRule, clusters: ClusterIndex, weigh: TermWeigher, idf: TermWeigher) -> None:
         self.by_id: dict[str, OpenEvent] = {}
         self.needs_headline: dict[str, None] = {}
         self.closed: dict[str, OpenEvent] = {}
+        self.merged: dict[str, tuple[OpenEvent, OpenEvent]] = {}
         self._rule, self._clusters, self._weigh, self._idf = rule, clusters, weigh, idf
         self._updated: dict[str, None] = {}
         self._transitions: list[tuple[ChangeKind, int, OpenEvent]] = []
@@ -239,6 +243,14 @@ class OpenEvents:
         absorbed.status, absorbed.merged_into, absorbed.pending_numbers = "closed", event.id, []
         self._mark_grown(event)
 
+    def reopen(self, event: OpenEvent, clock_ms: int) -> None:
+        """Restore an event as it was before a merge; without a cluster it closes."""
+        self.by_id[event.id] = event
+        if event.cluster_key in self._clusters.by_key:
+            self._mark_grown(event)
+        else:
+            self.close(event.id, clock_ms)
+
     def close(self, event_id: str, clock_ms: int, into: str | None = None) -> None:
         """Close an event without items in the window, or merged by editors ``into`` one that is not open."""
         event = self.by_id.pop(event_id)
@@ -278,7 +290,8 @@ class OpenEvents:
 
     def remove_article(self, article_id: str, ended_ms: int | None = None) -> None:
         """Remove an article; at ``ended_ms`` close what is too small. Then call ``refresh_headlines``."""
-        for event in (*self.by_id.values(), *self.closed.values()):
+        merged = (event for both in self.merged.values() for event in both)
+        for event in (*self.by_id.values(), *self.closed.values(), *merged):
             if event.items.pop(article_id, None) is not None:
                 event.title, event.surface_forms, event.removed[article_id] = "", {}, None
                 self._mark_grown(event)

@@ -9,7 +9,7 @@ documents (bursty features: Fung, Yu, Yu & Lu 2005); two events must also share 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations, islice
 
@@ -105,6 +105,8 @@ class ClusterMerger:
 
     def place(self, overrides: EditorOverrides, clock_ms: int) -> None:
         """Move what editors put into an event to its cluster; an event without a cluster gets one."""
+        for event_id in [id_ for id_ in self._open_events.merged if id_ not in overrides.merges]:
+            self._separate(event_id, overrides.placed, clock_ms)
         events, by_key, new = self._open_events.by_id, self._clusters.by_key, dict[str, Cluster]()
         placed = [
             (member, cluster, event_id)
@@ -128,6 +130,43 @@ class ClusterMerger:
             events[event_id].reason = ""
         if placed:
             self._open_events.refresh_headlines()
+
+    def _separate(self, event_id: str, placed: Mapping[str, tuple[int, str]], clock_ms: int) -> None:
+        """Undo a merge: both events are as before; what joined since joins the nearest cluster of all.
+
+        While other merges into the survivor stand, it stays as it is without the items of the event.
+        """
+        events, clusters = self._open_events, self._clusters
+        absorbed, survivor = events.merged.pop(event_id)
+        if all(to != event_id for _, to in placed.values()):
+            return  # the merge expired
+        now = events.by_id.get(survivor.id)
+        if now is not None and any(into.id == survivor.id for _, into in events.merged.values()):
+            survivor = now
+        known = {*absorbed.items, *survivor.items, *placed}
+        for event in (absorbed, survivor):
+            to = event.id
+            event.items = {i: item for i, item in event.items.items() if placed.get(i, (0, to))[1] == to}
+        held = [m for e in events.by_id.values() for m in clusters.by_key[e.cluster_key].members.values()]
+        own = [m for m in held if m.id in absorbed.items]
+        joined = [m for m in held if m.cluster_key == survivor.cluster_key and m.id not in known]
+        for member in (*own, *joined):
+            events.release_items(clusters.by_key[member.cluster_key], [member])
+            clusters.remove_item(member)
+        if own:
+            cluster = clusters.create(own[0])
+            cluster.id = cluster.event_id = event_id
+            absorbed.cluster_key = cluster.key
+            for member in own:
+                clusters.add_item(cluster, member)
+        absorbed.pending_numbers = [member.first_version for member in own]
+        events.reopen(absorbed, clock_ms)
+        if now is not None:
+            survivor.pending_numbers, survivor.released_numbers = now.pending_numbers, now.released_numbers
+            events.reopen(survivor, clock_ms)
+        for event in (*events.by_id.values(), *(into for _, into in events.merged.values())):
+            event.absorbed = [i for i in event.absorbed if i not in (event_id, *absorbed.absorbed)]
+        self._join_nearest(joined, clock_ms)
 
     def merge_changed_steps(self, overrides: EditorOverrides, clock_ms: int) -> Iterator[None]:
         """Merge, then divide, what grew, oldest first, in steps, except what editors arranged."""
@@ -258,6 +297,11 @@ class ClusterMerger:
         ]
         for member in members:
             clusters.remove_item(member)
+        self._join_nearest(members, clock_ms)
+
+    def _join_nearest(self, members: Iterable[WindowItem], clock_ms: int) -> None:
+        """Add items without a cluster to the nearest one each."""
+        clusters, weigh = self._clusters, self._term_weights.weigh
         for member in members:
             cluster, member.cosine = clusters.nearest(member.terms, weigh)
             clusters.add_item(cluster or clusters.create(member, f":{clock_ms}"), member)

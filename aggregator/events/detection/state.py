@@ -52,6 +52,7 @@ class DetectorState(msgspec.Struct, array_like=True):
     min_burst_documents: int = 0
     memory: Memory = msgspec.field(default_factory=Memory)
     closed: dict[str, OpenEvent] = {}
+    merged: dict[str, tuple[OpenEvent, OpenEvent]] = {}
 
 
 _state_decoder = msgspec.msgpack.Decoder(DetectorState)

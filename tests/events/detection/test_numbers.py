@@ -70,7 +70,9 @@ class History:
             self.stored[a] = newsroom.remove_items(self.stored[a], list(moved))
             self.stored[b] = newsroom.add_items(self.stored[b], moved)
             if self.stored[b].id in self.stored[a].absorbed:
-                self.stored[a], self.stored[b] = newsroom.separate(self.stored[a], self.stored[b])
+                self.stored[a], self.stored[b] = newsroom.separate(
+                    self.stored[a], self.stored[b], EditorAction("merge", "Ada", EVENT_MS, "")
+                )
         elif name == "merge" and a != b:
             merge = EditorAction("merge", "Ada", EVENT_MS, f"e{b}", into=f"e{a}")
             self.stored[a], self.stored[b] = newsroom.merge_events(self.stored[a], self.stored[b], merge)

@@ -656,6 +656,21 @@ async def test_what_editors_merge_or_move_did_not_grow(room: Newsroom) -> None:
     assert [each for each in await published(room.events) if each[0] in ALERTS] == alerts
 
 
+async def test_a_merge_adds_what_was_not_counted(room: Newsroom) -> None:
+    """Repetitions by the same outlet, at once and in later versions of the detector."""
+    bridge, ferry = await room.two_events()
+    for original in (room.stream.items[0], room.stream.items[20], room.stream.items[21]):
+        repeated: dict[str, Any] = {"canonical_first": original.first_version, "source": original.source}
+        room.stream.add(26, verdict="duplicate", **repeated)
+    await room.tick(27)
+    before = [(await room.events.get(each.id)).sightings for each in (bridge, ferry)]
+    merged = await room.act(bridge.id, "merge", into=ferry.id)
+    room.stream.add(31, FERRY)
+    await room.tick(32)
+
+    assert (before, merged.sightings, (await room.events.get(ferry.id)).sightings) == ([1, 2], 3, 3)
+
+
 async def test_new_and_seen_replace_every_other_status(room: Newsroom) -> None:
     """An event that nobody has yet is taken by the editor who begins, or by a named one."""
     bridge, _ = await room.two_events()

@@ -225,6 +225,8 @@ async def _load_comparison(request: web.Request, a: str, b: str) -> dict[str, An
     first, second = await service.articles.explain.load_pair(sides[0], sides[1])
     stored = await service.articles.index.articles.get_many([side for side in sides if isinstance(side, str)])
     records = [stored[s].record if isinstance(s, str) and s in stored else None for s in sides]
+    groups = [stored[record.id].group for record in records if record]
+    event_ids = await service.events.repository.event_ids_of(groups)
     explanation = await service.articles.explain.compare(first, second)
     diffs = None
     if first.text is not None and second.text is not None:
@@ -234,6 +236,8 @@ async def _load_comparison(request: web.Request, a: str, b: str) -> dict[str, An
     return {
         "explanation": explanation,
         "fingerprints": [side.record.fingerprint for side in (first, second)],
+        "bare": [not side.record.text_words for side in (first, second)],
+        "events": [event_ids.get(group) for group in groups],
         "records": records,
         "diffs": diffs,
         "truncated": truncated,

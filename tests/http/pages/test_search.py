@@ -135,3 +135,27 @@ async def test_an_empty_search_says_what_it_finds(client: Client) -> None:
 
     assert "One field for all" in text
     assert "Articles <span" not in text
+
+
+async def test_bare_headlines_are_compared_as_such(service: Service, client: Client) -> None:
+    """Nothing is said of texts that nobody knows; whether both are of one event, is."""
+    for id_, title in (
+        ("h1", "Ferry aground off Kareth"),
+        ("h2", "Ferry aground off Kareth"),
+        ("h3", "Storm"),
+    ):
+        body = {"id": id_, "title": title, "source": f"Outlet {id_}"}
+        assert (await client.post("/v1/articles", json=body)).status in (200, 201)
+    await store_event(service, "ferry", "Ferry aground", ["h1", "h3"])
+
+    async def compared(pair: str) -> str:
+        async with client.get(f"/compare?{pair}") as response:
+            return (await response.text()).partition("How this was decided")[0]
+
+    same, other, with_text = [await compared(f"a=h1&b={id_}") for id_ in ("h2", "h3", "d1")]
+    assert "The same headline" in same and "Only the headlines are known" in same
+    assert "Different headlines" in other and 'Both belong to the same <a href="/events/ferry">' in other
+    assert "Only the headline of A is known" in with_text and 'Only <a href="/events/ferry">A<' in with_text
+    assert not any(
+        "Shared wording" in text or "Different articles" in text for text in (same, other, with_text)
+    )

@@ -15,11 +15,12 @@ from aggregator.app import Service
 from aggregator.domain import Match, Outcome
 from aggregator.errors import StoreUnavailable
 from aggregator.events.desks import Desk
+from aggregator.events.detection.top_stories import TopStory
 from aggregator.http.openapi import build_document
 from aggregator.http.pages.documentation import curl_command
 from aggregator.http.routes import ENDPOINTS, TAG_PAGES
 from aggregator.http.server import make_app
-from aggregator.time_units import DAY_MS
+from aggregator.time_units import DAY_MS, HOUR_MS
 from tests.support.factories import EVENT_MS, event
 from tests.support.fake_service import START_MS, Client, FakeService
 
@@ -49,6 +50,28 @@ async def test_events_and_verdicts_are_listed(client: Client, service: FakeServi
     assert '<span class="state breaking">Breaking</span>' in page
     assert page.index("Second") < page.index("First")
     assert "exact copy" in page
+
+
+async def test_a_top_story_leads_to_its_articles(client: Client, service: FakeService) -> None:
+    """By its terms, or to its event; its age is not that of the headline."""
+    ferry, strike = event("e1", "Ferry aground", headline_id="f1"), event("e2", "Strike")
+    since_ms = ferry.last_seen_ms - 3 * HOUR_MS
+    service.fake_events.stories = [
+        TopStory(each, since_ms, is_event=each is strike, needed=0) for each in (ferry, strike)
+    ]
+    page = await (await client.get("/")).text()
+    rows = re.findall('<li data-key="se.*?</li>', page, re.DOTALL)
+
+    assert '<a href="/search?q=harbour%20bridge">16 items' in rows[0] and 'href="/search?q=f1"' in rows[0]
+    assert '<a href="/events/e2#items">16 items' in rows[1]
+    assert all("running since" in row and "last published" in row for row in rows)
+
+
+async def test_the_name_of_the_reader_is_on_every_page(client: Client) -> None:
+    """At one place of the header, and may be changed there."""
+    for path in ("/", "/days", "/desks", "/sources", "/health", "/docs", "/search", "/compare"):
+        page = await (await client.get(path)).text()
+        assert 'id="actor"' in page and 'id="actor-dialog"' in page, path
 
 
 async def test_a_storyline_is_shown_by_day(client: Client, service: FakeService) -> None:

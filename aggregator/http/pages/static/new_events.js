@@ -1,7 +1,7 @@
 // New events: a section on top of the front page, and on every page a count in tab title and icon, a button that leads
 // to them, and an announcement for screen readers.
 import { basePath } from "./base_path.js";
-import { isFiltered, isUnread, markAllSeen, markSeen, takeFrom } from "./read_marks.js";
+import { clearNew, isFiltered, isUnread, markSeen, takeFrom } from "./read_marks.js";
 import { addShortcut } from "./shortcuts.js";
 import { openStream } from "./stream.js";
 import { showToast } from "./toast.js";
@@ -119,9 +119,10 @@ export function start(refresh) {
   addShortcut("n", "Go to the new events", goToNewEvents);
   if (document.getElementById("mark-seen")) {
     const markSeenNow = async () => {
-      await markAllSeen();
+      const { undo, keep } = clearNew();
       await refresh();
-      showToast("No event is new to you now; for others nothing has changed.");
+      const text = "No event is new to you now; for others nothing has changed.";
+      showToast(text, async () => (undo(), await refresh()), null, keep);
     };
     document.getElementById("mark-seen").addEventListener("click", markSeenNow);
     addShortcut("s", "Clear the list of new events, only for you", markSeenNow);

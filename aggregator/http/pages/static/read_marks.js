@@ -6,6 +6,7 @@ const KEY = "aggregator.read";
 const MAX_SEEN = 200;
 const UNKNOWN_TIME = Number.MAX_SAFE_INTEGER; // of events whose detection this page does not know
 let mark = null; // { at: ms, seen: { id: detected ms } }; null before the first visit of the front page
+let held = null; // what the server is sent unless the reader undoes it, for it takes nothing back
 
 const isKnownUser = () => Boolean(document.body.dataset.user);
 
@@ -27,11 +28,13 @@ async function send(body) {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
+    keepalive: true, // also when the reader leaves the page
   }).catch(() => {}); // it stays marked in this browser, and is sent again with the next one
 }
 
 // Takes over the mark that the server rendered into a front page. On a first visit, all its events count as seen.
 export function takeFrom(doc) {
+  if (held) return;
   const stored = JSON.parse(doc.getElementById("new-section")?.dataset.readMark || "null");
   if (stored) save({ at: stored.at, seen: Object.fromEntries(stored.seen.map((id) => [id, UNKNOWN_TIME])) });
   else if (isKnownUser() || !load()) markAllSeen(doc);
@@ -52,19 +55,42 @@ export async function markSeen(id) {
   await send({ seen: [id] });
 }
 
-// All events of an unfiltered front page and all older ones; of a filtered one only those that it lists.
-export async function markAllSeen(doc = document) {
+// Clears the list of new events. Returns the functions that undo and that keep it; leaving the page keeps it, too.
+export function clearNew() {
+  const before = load();
+  held = saveAllSeen(document);
+  return {
+    undo: () => {
+      held = null;
+      save(before);
+    },
+    keep: keepCleared,
+  };
+}
+
+async function keepCleared() {
+  if (held) await send(held);
+  held = null;
+}
+addEventListener("pagehide", keepCleared);
+
+async function markAllSeen(doc) {
+  await send(saveAllSeen(doc));
+}
+
+// All events of an unfiltered front page and all older ones; of a filtered one only those that it lists. Returns what
+// the server is to be sent.
+function saveAllSeen(doc) {
   const rows = [...doc.querySelectorAll("[data-detected]")];
   const latest = Math.max(0, ...rows.map((row) => Number(row.dataset.detected)));
   const known = load() || { at: 0, seen: {} };
   if (isFiltered(doc)) {
     const ids = rows.filter((row) => Number(row.dataset.detected) > known.at).slice(0, MAX_SEEN);
     save({ at: known.at, seen: { ...known.seen, ...Object.fromEntries(ids.map((row) => [row.dataset.event, Number(row.dataset.detected)])) } });
-    await send({ seen: ids.map((row) => row.dataset.event) });
-  } else {
-    save({ at: Math.max(known.at, latest), seen: {} });
-    await send({ looked_at: new Date(latest).toISOString() });
+    return { seen: ids.map((row) => row.dataset.event) };
   }
+  save({ at: Math.max(known.at, latest), seen: {} });
+  return { looked_at: new Date(latest).toISOString() };
 }
 
 export function isFiltered(doc = document) {

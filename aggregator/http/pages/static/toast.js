@@ -3,14 +3,18 @@ const SHORT_MS = 6000;
 const UNDO_MS = 10000;
 let timer = 0;
 let pendingUndo = null;
+let pendingKeep = null;
 
 function hide() {
-  pendingUndo = null;
+  const keep = pendingKeep;
+  pendingUndo = pendingKeep = null;
   document.getElementById("toast").replaceChildren();
+  keep?.();
 }
 
-// undo: called at most once, if the reader chooses to; url: of what was made.
-export function showToast(text, undo = null, url = null) {
+// undo: called at most once, if the reader chooses to; keep: called if not; url: of what was made.
+export function showToast(text, undo = null, url = null, keep = null) {
+  hide();
   const toast = document.getElementById("toast");
   const message = document.createElement("span");
   message.textContent = text;
@@ -23,6 +27,7 @@ export function showToast(text, undo = null, url = null) {
     toast.append(link);
   }
   pendingUndo = undo;
+  pendingKeep = keep;
   if (undo) {
     const button = document.createElement("button");
     button.type = "button";
@@ -43,6 +48,7 @@ function hideUnlessInUse() {
 
 export function undoLast() {
   const undo = pendingUndo;
+  if (undo) pendingKeep = null;
   hide();
   undo?.();
 }

@@ -111,7 +111,7 @@ class WebhookOut(Struct):
     format: Annotated[str, doc("Format of the body: Standard Webhooks, or a Slack message.", "standard")]
     created_at: Annotated[datetime, doc("Time of creation.", "2026-11-20T08:40:00Z")]
     secret: Annotated[str | None, doc("Signing secret, on creation only.", "whsec_c2VjcmV0LW9mLXRoZS1wb29s")]
-    disabled: Annotated[str | None, doc("Why deliveries wait; null: they do not.", "suspended by an editor")]
+    disabled: Annotated[str | None, doc("Why deliveries wait; null: they do not.", "paused by an editor")]
     owed: Annotated[int, doc("Number of pending deliveries.", 0)]
     delivered: Annotated[int, doc("Number of deliveries that succeeded.", 17)]
     failed: Annotated[int, doc("Number of attempts that failed.", 1)]

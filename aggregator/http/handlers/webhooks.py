@@ -79,7 +79,7 @@ async def delete(request: web.Request, id_: str) -> None:
 async def post_action(
     request: web.Request, service: Service, id_: str, body: requests.WebhookActionIn
 ) -> responses.WebhookOut:
-    """Send a test delivery, suspend or resume deliveries, retry pending or abandoned ones."""
+    """Send a test delivery, pause or resume deliveries, retry pending or abandoned ones."""
     hook = await service.events.subscriptions.get(id_)
     if body.action == "ping":
         result = await service.background.webhook_dispatcher.ping(hook)
@@ -96,7 +96,7 @@ async def apply_action(
 ) -> Subscription:
     """Apply an action other than ``ping``; returns the webhook as it is then. Raises NotFound."""
     if action in ("enable", "disable"):
-        reason = f"suspended by {editor or 'an editor'}" if action == "disable" else ""
+        reason = f"paused by {editor or 'an editor'}" if action == "disable" else ""
         return await service.events.subscriptions.suspend(hook.id, reason)
     if action == "resend":
         await service.background.webhook_dispatcher.queue.resend(hook.id, delivery_id, service.clock())

@@ -29,7 +29,7 @@ TEST_WAIT_S = 3.0
 
 log = logging.getLogger(__name__)
 _running_tests: set[asyncio.Task[None]] = set()
-TargetState = Literal["unused", "working", "failing", "suspended"]
+TargetState = Literal["unused", "working", "failing", "paused"]
 MAX_HISTORY = 30
 Done = Literal[
     "", "created", "saved", "deleted", "added", "removed", "ping", "enable", "disable", "retry", "resend"
@@ -71,7 +71,7 @@ async def webhook(request: web.Request, service: Service, id_: str, query: DeskP
 async def change(
     request: web.Request, service: Service, id_: str, query: DeskPageQuery, form: WebhookForm
 ) -> web.Response:
-    """Page: test, suspend, resume, retry or remove a webhook or target. Returns to the page of the form."""
+    """Page: test, pause, resume, retry or remove a webhook or target. Returns to the page of the form."""
     target = await service.events.subscriptions.get(id_)
     back = safe_redirect_path(form.next or f"/webhooks/{target.id}").partition("?")[0]
     done = form.action
@@ -115,7 +115,7 @@ async def webhook_list(request: web.Request, service: Service, query: DeskPageQu
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:
-    """One target: whether it works, and what waits. ``reason``: the last error, or why it is suspended.
+    """One target: whether it works, and what waits. ``reason``: the last error, or why it is paused.
 
     ``last_ms``: time of the last attempt, tests included; 0: never.
     """
@@ -192,7 +192,7 @@ def target_row(target: Subscription, pending: Sequence[Delivery], history: Seque
         at_ms, error = last.at_ms, last.error
     state: TargetState = "unused" if not at_ms else "failing" if error else "working"
     if target.disabled:
-        state, error = "suspended", target.disabled
+        state, error = "paused", target.disabled
     next_ms = own[0].due_ms if own and not target.disabled else 0
     return TargetRow(target, state, error, at_ms, len(own), next_ms)
 

@@ -140,7 +140,7 @@ async def test_the_saved_queries_of_a_webhook_filter_events(webhooks: Webhooks, 
 
     assert receiver.calls == []
     assert [json.loads(delivery.body)["text"] for delivery in outbox.calls] == [
-        "Breaking: <https://news.example/events/e3|Bridge &lt;opens&gt; &amp; more> (2 items from 2 outlets)"
+        "New event: <https://news.example/events/e3|Bridge &lt;opens&gt; &amp; more> (2 items from 2 outlets)"
     ]
 
 

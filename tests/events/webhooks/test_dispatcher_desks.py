@@ -192,7 +192,7 @@ async def test_later_changes_reach_targets_that_chose_them(newsroom: Newsroom) -
     mails = [mail_of(envelope) for envelope in sent]
 
     assert [mail["Subject"] for mail in mails] == [
-        f"Harbour: {label}Bridge <closed> @all" for label in ("", "Development in: ", "Ended: ")
+        f"Harbour: {label}Bridge <closed> @all" for label in ("", "Development: ", "Ended: ")
     ]
     assert "6 items from 2 outlets, new: troops" in text_of(mails[1])
     assert [call["type"] for call in newsroom.calls] == ["desk.alert"]

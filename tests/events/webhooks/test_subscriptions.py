@@ -135,11 +135,11 @@ def test_what_editors_do_and_article_ids_are_not_sent() -> None:
 @pytest.mark.parametrize(
     ("kind", "label"),
     [
-        ("fired", "Breaking"),
-        ("doubled", "Growing"),
+        ("fired", "New event"),
+        ("doubled", "Doubled"),
         ("merged", "Merged"),
         ("closed", "Ended"),
-        ("development", "Development in"),
+        ("development", "Development"),
         ("other", "Other"),
     ],
 )
@@ -156,7 +156,7 @@ def test_without_a_public_url_there_is_no_link() -> None:
     """A relative address would be of no use to the receiver."""
     assert json.loads(event_payload(STORM, "fired", EVENT_MS, "standard", "", {}))["data"]["url"] is None
     text = json.loads(event_payload(STORM, "fired", EVENT_MS, "slack", "", {}))["text"]
-    assert text == "Breaking: Storm &lt;closes&gt; &amp; Sons (17 items from 2 outlets)"
+    assert text == "New event: Storm &lt;closes&gt; &amp; Sons (17 items from 2 outlets)"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

@@ -139,5 +139,5 @@ async def test_deliveries_are_suspended_and_resumed(client: Client, desk: dict[s
     resumed = await (await client.post(actions, json={"action": "enable"})).json()
     missing = await client.post(actions, json={"action": "resend", "delivery": "msg_1"})
 
-    assert (suspended["disabled"], resumed["disabled"]) == ("suspended by an editor", None)
+    assert (suspended["disabled"], resumed["disabled"]) == ("paused by an editor", None)
     assert (retried.status, missing.status) == (200, 404)

@@ -136,7 +136,7 @@ async def test_a_target_may_get_later_changes(client: Client, service: FakeServi
     listed = await (await client.get("/desks")).text()
 
     assert target.kinds == ("development", "closed") and refused.status == 400
-    assert "also told: development, event ended" in page
+    assert "also told: development, ended" in page
     assert "AGGREGATOR_PUBLIC_URL" in page and "AGGREGATOR_PUBLIC_URL" not in with_links
     assert (
         f'<a href="/?watch={desk.id}" dir="auto">Harbour</a> <span class="count">1 open event</span>'
@@ -277,7 +277,7 @@ async def test_a_target_is_suspended_resumed_and_removed(client: Client, service
     )
     removed = await client.post(f"/webhooks/{target}", data={"action": "remove", **back})
 
-    assert "Suspended" in suspended and "suspended by an editor" in suspended
+    assert "Paused" in suspended and "paused by an editor" in suspended
     assert "Not used yet" in resumed
     assert elsewhere.headers["Location"].startswith("/?")
     assert removed.url.path == f"/desks/{desk.id}" and "Nobody yet." in await removed.text()

@@ -71,6 +71,8 @@ async def test_a_headline_finds_the_event_that_it_belongs_to(service: Service, c
 
     assert "An event is about this" in shown and 'href="/events/otter"' in shown
     assert "Model" in folded and "Model" not in shown
+    typo = await page(client, "q=Estmrak+oter+pond")
+    assert "No exact match; the closest event:" in typo and "It belongs to" not in typo
     assert "No similar article" not in text and ">New<" not in text
 
 

@@ -72,7 +72,7 @@ async def add_target(page: Page, kind: str, address: str) -> None:
     """Add a target to the open desk."""
     await page.get_by_label("Notify by").select_option(label=kind)
     await page.get_by_label("Address", exact=True).fill(address)
-    await page.get_by_role("button", name="Add", exact=True).click()
+    await page.get_by_role("button", name="Add target").click()
     await page.get_by_text("Added. Send a test").wait_for()
 
 

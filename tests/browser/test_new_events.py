@@ -132,7 +132,12 @@ async def test_two_browsers_of_a_user_agree(browser: Browser, client: Client, se
     for page in pages:
         await page.locator("#events-new").get_by_text("The late story").wait_for()
 
-    await pages[0].get_by_role("button", name="Clear, only for you").click()
+    clear = pages[0].get_by_role("button", name="Clear, only for you")
+    await clear.click()
+    await pages[0].get_by_role("button", name="Undo").click()
+    await pages[0].locator("#events-new").get_by_text("The late story").wait_for()
+    await clear.click()
+    await pages[0].reload()  # leaving the page keeps what could have been undone
     for page in pages[:2]:
         await page.locator("#new-section").wait_for(state="hidden")
     await expect(pages[2].locator("#new-section")).to_be_visible()

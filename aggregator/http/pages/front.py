@@ -120,7 +120,7 @@ ORDERS: dict[EventOrder, tuple[str, str]] = {
     "novelty": ("Newest", "Time of detection, newest first"),
     "growth": ("Growing", "Items in the last hour minus items in the hour before"),
     "size": ("Largest", "Number of items"),
-    "time": ("Last item", "Time of the last item, newest first"),
+    "time": ("Last published", "Time of publication of the last item, newest first"),
 }
 SEVERITY_LABELS: dict[Severity, str] = {
     "emerging": "Emerging", "breaking": "Breaking", "growing": "Growing fast", "running": "Running",

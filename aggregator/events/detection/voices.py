@@ -27,8 +27,8 @@ from aggregator.time_units import DAY_MS
 MIN_VOICES = 5
 # (factor, exponent): a story of factor * documents_a_day ** exponent items is large.
 LARGE_STORY = (0.68, 0.3)
-# (items, documents a day): a thin window has loose clusters, so at least so many items are needed, linearly
-# less down to none at so many documents. A subject of the day needs as many voices, and a share of the day.
+# (items, documents a day): a thin window has loose clusters, so at least so many items are needed (or one in
+# MIN_VOICES voices), linearly less down to none at so many documents. A subject needs as many, and a share.
 THIN_DESK = (6, 3_000)
 SUBJECT_SHARE = 0.045
 WIRE_A_DAY = 40
@@ -122,10 +122,10 @@ class Voices(msgspec.Struct, array_like=True):
         """
         if not self.counts_voices(lang):
             return most
-        factor, exponent = LARGE_STORY
         a_day, today = self.a_day(lang), self._on(lang, self.today)
-        least = THIN_DESK[0] * (1.0 - a_day / THIN_DESK[1])
-        large = min(most, ceil(max(CHANCE_ITEMS, least, factor * pow(a_day, exponent))))
+        few = min(THIN_DESK[0], len(self.by_language[lang]) / MIN_VOICES)
+        least = few * (1.0 - a_day / THIN_DESK[1])
+        large = min(most, ceil(max(CHANCE_ITEMS, least, LARGE_STORY[0] * pow(a_day, LARGE_STORY[1]))))
         missing = max(missing_share, 1.0 - a_day / (KNOWN_VOLUME_SHARE * today) if today else 0.0)
         return large + int(missing * (most - large))
 

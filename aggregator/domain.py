@@ -359,8 +359,9 @@ class ReplacedArticle:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result for one article; ``stored``: by this call; ``profile``: the policy profile that applies.
+    """The result for one article; ``stored``: by this call, ``created``: as no new version of a stored one.
 
+    ``profile``: the policy profile that applies.
     ``stored_as``: ``id``, if the posted one belongs to another source; ``replaces``: if it was used again.
     ``withdrawn``: ids of earlier articles that are duplicates no longer, since their text is not the article.
     ``unchecked``: by a store that is not the one remembered; ``withheld``: not stored for that, or since its
@@ -375,6 +376,7 @@ class Answer:
     related: tuple[RelatedItem, ...] = ()
     event_id: str | None = None
     stored: bool = False
+    created: bool = False
     problems: Problem = NO_PROBLEM
     profile: str = "default"
     stored_as: str | None = None

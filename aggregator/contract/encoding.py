@@ -51,7 +51,7 @@ def verdict_out(answer: Answer, settings: Settings) -> wire.VerdictOut:
         withdrawn=list(answer.withdrawn),
         unchecked=answer.unchecked,
         stored=not answer.withheld,
-        created=answer.stored and answer.outcome.keep,
+        created=answer.created and answer.outcome.keep,
     )
 
 

@@ -279,10 +279,7 @@ class Articles:
         key = keys.binding(id_)
         snapshot = await self._segments.read({space: [key]})
         known = binding_in_space(snapshot, space, key)
-        if known is None:
-            return False
-        removed = await self._remove(snapshot, known, below_number=below_number)
-        if removed is None:
+        if known is None or not (removed := await self._remove(snapshot, known, below_number=below_number)):
             return False
         await self._records.delete({removed.binding.number: space})
         return True

@@ -283,6 +283,7 @@ class Decider:
             short=analysis.short,
             related=rank(near, exclude_group=own_group, limit=MAX_RELATED) if near else (),
             stored=transaction is not None and not case.dry_run,
+            created=not case.dry_run and (former is not None or not case.bindings),
             problems=analysis.problems | (record.problems if record else 0) | outcome.problems,
             profile=case.pending.profile.name,
             stored_as=case.pending.article.id if case.pending.posted_id else None,

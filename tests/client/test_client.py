@@ -129,6 +129,23 @@ async def test_undo_removes_only_what_the_call_stored(client: Client) -> None:
     assert (await client.get("a")).id == "a"
 
 
+async def test_undoing_an_update_keeps_the_article(client: Client) -> None:
+    """In single calls, reservations and batches; its first version is gone, the article stays."""
+    await client.submit({"id": "a", "text": story(1)})
+    update = await client.submit({"id": "a", "text": edited(story(1), 2)})
+    with pytest.raises(RuntimeError, match="disk full"):
+        async with client.reservation({"id": "a", "text": edited(story(1), 3)}) as reserved:
+            raise RuntimeError("disk full")
+    batch = await client.submit_many([{"id": "a", "text": edited(story(1), seed)} for seed in (4, 5)])
+
+    for decision in (update, reserved, *batch):
+        assert (decision.verdict, decision.keep, decision.stored) == ("new", True, False)
+        assert decision.answer is not None and not decision.answer.created
+        assert not await client.undo(decision)
+    assert (await client.get("a")).verdict == "new"
+    assert (await client.submit({"id": "b", "text": edited(story(1), 6)})).canonical_id == "a"
+
+
 async def test_what_a_batch_stored_is_undone(client: Client) -> None:
     """Its first articles, and no duplicate, repetition or dry run."""
     await client.submit({"id": "a", "text": story(1)})

@@ -190,6 +190,27 @@ def _comparable(answer: Answer) -> tuple[object, ...]:
     return answer.id, answer.outcome.verdict, answer.outcome.distance, matched, answer.stored, answer.related
 
 
+async def test_only_what_was_not_stored_before_is_created(newsroom: Core) -> None:
+    """No update, repetition, dry run or move to another language; another article under the id is."""
+    text = story(1, 60)
+    posts = [("a", text), ("a", text), ("a", edited(text, 1)), ("b", edited(text, 2)), ("a", story(9, 60))]
+    answers = [(await newsroom.post(id_, text)) for id_, text in posts]
+    in_batch = await newsroom.ingest.submit_many(
+        [Article(id="c", text=text, lang="en") for text in (story(3), edited(story(3), 1))]
+    )
+    dry = await newsroom.ingest.submit(Article(id="d", text=story(4)), dry_run=True)
+    moved = await newsroom.ingest.submit(Article(id="c", text=story(3), lang="fr"))
+
+    assert [answer.created for answer in answers] == [True, False, False, True, True]
+    assert answers[-1].replaces is not None
+    assert [isinstance(a, Answer) and a.created for a in (*in_batch, dry, moved)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
 async def test_update_keeps_its_verdict(newsroom: Core) -> None:
     """New content under a known id: same verdict; found by the new text, no longer by the old one."""
     await newsroom.post("a", story(1))

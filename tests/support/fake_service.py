@@ -228,6 +228,7 @@ class FakeService:
             fingerprint=record.fingerprint,
             short=record.short,
             stored=stored,
+            created=stored,
             timings_ms={"analyse": 1.25, "lookup": 0.5},
         )
 

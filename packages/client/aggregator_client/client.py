@@ -149,10 +149,10 @@ class Client(Reader):
         return decisions + (await self._submit_batch(batch, dry_run) if batch else [])
 
     async def undo(self, decision: Decision) -> bool:
-        """Remove what the call stored that made this decision; False if it stored nothing to keep.
+        """Remove what the call stored that made this decision; False if it stored no article first, to keep.
 
         After a failed insert, copies by other outlets are then not duplicates of an article that the crawler
-        does not have. An article that was stored before that call stays.
+        does not have. One that was stored before stays, as the call updated it: submit your version again.
         """
         if not decision.stored or decision.id is None:
             return False

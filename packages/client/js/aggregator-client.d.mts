@@ -814,6 +814,6 @@ export interface VerdictOut {
   unchecked?: boolean;
   /** Whether it is stored: not by a dry run, in another's store, or of an untrusted source. */
   stored?: boolean;
-  /** Whether this request stored it, to be kept (status 201): DELETE undoes it. */
+  /** Whether this request stored it first, to be kept (201): DELETE undoes it. */
   created?: boolean;
 }

@@ -1,26 +1,42 @@
-"""Parquet is refused before a run starts if pyarrow is not installed."""
+"""A refused run of ``aggregator dedupe`` leaves nothing behind, and the next one starts afresh."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from aggregator.errors import ConfigurationError
-from aggregator_archive.executors import Pool
-from aggregator_archive.job import Job, prepare_work_dir
-from aggregator_archive.pipeline import ProgressListener, run_pipeline
+from aggregator.cli import main
 from tests.support.archive_data import archive_rows, write_lines
 
 
-def test_a_run_without_its_library_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the extra; JSON lines need no library."""
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)  # its import fails
-    source = write_lines(tmp_path / "a.jsonl", archive_rows())
-    job = Job((str(source),), tmp_path / "out", format="parquet")
-    prepare_work_dir(job, fresh=True)
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("missing", "options", "message"),
+    [
+        (
+            "pyarrow.parquet",
+            ("--format", "parquet"),
+            "Parquet needs pyarrow, which is not installed; run `pip install 'newsdedup-archive[parquet]'`.",
+        ),
+        ("distributed", ("--dask", "tcp://127.0.0.1:1"), "--dask needs distributed, which is not installed"),
+        ("", ("--models-dir", "nowhere"), "nowhere"),
+    ],
+)
+def test_a_refused_run_leaves_nothing_behind(
+    missing: str,
+    options: tuple[str, ...],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Neither directory nor work, also if the reason is found by the first stage."""
+    monkeypatch.setitem(sys.modules, missing or "no_module", None)  # its import fails
+    source, out = write_lines(tmp_path / "a.jsonl", archive_rows()), tmp_path / "out"
+    command = ["dedupe", "--out", str(out), "--processes", "1", "--no-progress"]
 
-    with pytest.raises(ConfigurationError, match=r"Parquet needs pyarrow, .*newsdedup-archive\[parquet\]"):
-        run_pipeline(job, Pool(None, 1), ProgressListener())
-    assert not list((job.work_dir / "chunks").iterdir())
-    assert run_pipeline(replace(job, format="jsonl"), Pool(None, 1), ProgressListener()).columns
+    assert main([*command, str(source), *options]) == 2
+    assert message in capsys.readouterr().err
+    assert not out.exists()
+    other = write_lines(tmp_path / "b.jsonl", archive_rows()[:3])
+    assert main([*command, str(other)]) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -11,8 +12,10 @@ from typing import Any, Literal
 from aggregator import jsonl
 from aggregator.dedup.policy import Policy
 from aggregator.errors import InvalidInput
+from aggregator_archive import rows
 from aggregator_archive.arrays import write_bytes
 from aggregator_archive.encode import Encoding
+from aggregator_archive.optional_imports import import_optional
 
 WORK_FORMAT_VERSION = 10  # of the files in ``Job.work_dir``; work of another version is refused
 OutputFormat = Literal["jsonl", "parquet"]
@@ -86,11 +89,14 @@ class Job:
 def prepare_work_dir(job: Job, *, fresh: bool) -> bool:
     """Create the directories of a run; True if it resumes unfinished work, which ``fresh`` discards.
 
-    Raises InvalidInput if the work is of other files, other settings or another version.
+    Raises InvalidInput if the work is of other files, other settings or another version, and
+    ConfigurationError if Parquet is read or written without pyarrow; nothing is created then.
     """
     if jsonl.STDIN in job.inputs:
         raise InvalidInput("dedupe reads its input twice and cannot use standard input; name a file.")
     jsonl.check_readable(job.inputs)
+    if job.format == "parquet" or any(Path(file).suffix == ".parquet" for file in job.inputs):
+        import_optional(*rows.PYARROW)
     if fresh:
         shutil.rmtree(job.work_dir, ignore_errors=True)
     try:
@@ -99,6 +105,14 @@ def prepare_work_dir(job: Job, *, fresh: bool) -> bool:
     except OSError as error:
         raise InvalidInput(f"{job.out_dir} cannot be written: {error.strerror}.") from None
     return _can_resume(job)
+
+
+def discard_empty_work(job: Job) -> None:
+    """Delete the directories of a run that ended before its first block was encoded."""
+    if not any((job.work_dir / "chunks").glob("*.npz")):
+        shutil.rmtree(job.work_dir, ignore_errors=True)
+        with suppress(OSError):  # missing, or holds other files
+            job.out_dir.rmdir()
 
 
 def _can_resume(job: Job) -> bool:

@@ -45,7 +45,6 @@ from aggregator_archive.encode import UNDATED, encode_block
 from aggregator_archive.executors import Pool
 from aggregator_archive.job import Job
 from aggregator_archive.join import join_to_file, partitions
-from aggregator_archive.optional_imports import import_optional
 from aggregator_archive.pair_rule import containment_floor
 from aggregator_archive.sketch_keys import write_entries
 
@@ -80,11 +79,8 @@ def run_pipeline(
 ) -> DedupeResult:
     """Run all stages up to the groups; files are written in ``job.work_dir`` only.
 
-    ``blocks``: rows in memory; None: those of the files ``job.inputs``. Raises ConfigurationError before the
-    first stage if Parquet is read or written without pyarrow.
+    ``blocks``: rows in memory; None: those of the files ``job.inputs``.
     """
-    if job.format == "parquet" or any(Path(file).suffix == ".parquet" for file in job.inputs):
-        import_optional(*rows.PYARROW)
     clock = _StageTimer(job.work_dir / "seconds.json")
     with clock.measure("encode"):
         chunks = _encode(job, pool, progress, blocks)

@@ -43,8 +43,9 @@ def write(path: Path, fields: Mapping[str, Any], arrays: Mapping[str, npt.NDArra
     encoded = msgspec.msgpack.encode(header)
     body = model_file.PREFIX.pack(model_file.MAGIC, model_file.FORMAT_VERSION, len(encoded)) + encoded
     body += b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values())
-    temporary = _temporary_path(path)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_bytes(body + sha256(body).digest())
         temporary.replace(path)
     except OSError as error:
@@ -54,20 +55,11 @@ def write(path: Path, fields: Mapping[str, Any], arrays: Mapping[str, npt.NDArra
 
 
 def check_writable(path: Path) -> None:
-    """Raise ModelError if ``write`` would fail."""
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = _temporary_path(path)
-        temporary.touch()
-        temporary.unlink()
-    except OSError as error:
-        raise _write_error(path, error) from error
-
-
-def _temporary_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    """Raise ModelError if the file, or a directory above it that is missing, cannot be created."""
+    parent = next(parent for parent in path.absolute().parents if parent.exists())
+    code = errno.EISDIR if path.is_dir() else 0 if parent.is_dir() else errno.ENOTDIR
+    if code or not os.access(parent, os.W_OK):
+        raise _write_error(path, OSError(code or errno.EACCES, os.strerror(code or errno.EACCES)))
 
 
 def _write_error(path: Path, error: OSError) -> ModelError:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from aggregator.errors import InvalidInput
+from aggregator_lab.evaluation import calibration, plots
 from tests.cli.helpers import EDITED, ORIGINAL, OTHER, ROWS, article_body, run, write_jsonl
 
 
@@ -211,3 +214,56 @@ def test_own_data_with_another_header_case_is_refused_with_the_names(
     )
     assert run("evaluate", "pairs", str(file), "--column", "txt=text") == 2
     assert "'txt=text' is not FIELD=NAME with FIELD one of id, title, text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("missing", "options", "message"),
+    [
+        (
+            "matplotlib.figure",
+            ("near-duplicates", "--plot", "a.png"),
+            "--plot needs matplotlib",
+        ),
+        ("", ("near-duplicates", "--plot", "a.gif"), "must end in .png or .svg"),
+        ("", ("clusters", "--plot", "a.gif"), "must end in .png or .svg"),
+        ("", ("clusters", "--plot", "gold/a.png"), "cannot be written here (Not a directory)"),
+        ("", ("near-duplicates", "--calibrate"), "give at most 1 labeled articles, not 2"),
+        ("", ("duplicates", "--page", "gold/judge.html"), "cannot be written here (Not a directory)"),
+        ("bm25s", ("related", "--compare", "bm25"), "BM25 needs bm25s, which is not installed"),
+    ],
+)
+def test_what_a_result_needs_is_checked_before_the_work(
+    missing: str,
+    options: tuple[str, ...],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Libraries, names of files and numbers of articles; nothing is analyzed or written."""
+    rows = [{**article_body(row), "cluster": "tram"} for row in (ORIGINAL, EDITED)]
+    file = write_jsonl(tmp_path / "gold", *rows)
+    monkeypatch.setitem(sys.modules, missing or "no_module", None)  # its import fails
+    monkeypatch.setattr("aggregator.analysis.analyzer.Analyzer.analyze_many", None)
+    monkeypatch.setattr(calibration, "MAX_ARTICLES", 1)
+    monkeypatch.chdir(tmp_path)
+
+    assert run("evaluate", *options, file) == 2
+    assert message in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["gold"]
+
+
+def test_the_table_is_printed_before_curves_are_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plot that fails does not cost the result."""
+    rows = [{**article_body(row), "cluster": "tram"} for row in (ORIGINAL, EDITED)]
+    monkeypatch.setattr(plots, "check_plot", lambda path: None)
+
+    def full(curves: object, path: Path) -> None:
+        raise InvalidInput("No space left.")
+
+    monkeypatch.setattr(plots, "draw_curves", full)
+    assert run("evaluate", "near-duplicates", "--plot", "a.png", write_jsonl(tmp_path / "gold", *rows)) == 2
+    printed = capsys.readouterr()
+    assert "verified" in printed.out and "best F1" in printed.out and "No space left" in printed.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,17 @@ def test_columns_have_any_name_and_files_that_exist_are_kept(
         assert f"{output[-1]} exists; use another name, or add --replace." in capsys.readouterr().err
     assert (model.read_bytes(), corpus.read_text()[:9]) == (written, "body\tlang")
     assert run("fit", "--group", "en", *named, "--replace") == 0
+
+
+@pytest.mark.parametrize("features", ["doc2vec", "minilm"])
+def test_an_extractor_without_its_library_is_refused_first(
+    features: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before an article is read; no directory is created."""
+    for module in ("gensim.models.doc2vec", "torch"):
+        monkeypatch.setitem(sys.modules, module, None)  # its import fails
+    corpus, model = write_jsonl(tmp_path / "c.jsonl", "no article"), tmp_path / "own" / "en.model"
+
+    assert run("fit", corpus, "--group", "en", "--features", features, "--out", str(model)) == 2
+    assert f"run `pip install 'newsdedup-lab[{features}]'`" in capsys.readouterr().err
+    assert not model.parent.exists()

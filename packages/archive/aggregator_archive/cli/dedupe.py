@@ -17,7 +17,7 @@ from aggregator.settings import Settings
 from aggregator_archive.encode import Encoding
 from aggregator_archive.executors import open_pool, track_peak_memory
 from aggregator_archive.input_check import check_inputs
-from aggregator_archive.job import Job, Method, prepare_work_dir
+from aggregator_archive.job import Job, Method, discard_empty_work, prepare_work_dir
 from aggregator_archive.output import write_results
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
 
@@ -43,12 +43,12 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         )
     for remark in check_inputs(job.inputs, dict(job.encoding.columns)):
         print(remark, file=sys.stderr)
-    if prepare_work_dir(job, fresh=args.fresh):
-        print(f"resuming the run in {job.work_dir}", file=sys.stderr)
     progress = ProgressBars(shown=not args.no_progress)
     try:
         with track_peak_memory() as peak:
             with open_pool(args.processes or _worker_count(job.inputs), args.dask or "") as pool:
+                if prepare_work_dir(job, fresh=args.fresh):
+                    print(f"resuming the run in {job.work_dir}", file=sys.stderr)
                 result = run_pipeline(job, pool, progress)
             worker_count = pool.worker_count if pool.executor else 1
             summary = write_results(
@@ -56,6 +56,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             )
     finally:
         progress.close()
+        discard_empty_work(job)
     _print_summary(summary, job.out_dir, by_headline=job.by_headline)
     if args.load:
         from aggregator_archive.cli.load import load_into_index  # imports the whole service

@@ -27,12 +27,14 @@ from aggregator.settings import Settings
 from aggregator.time_units import HOUR_MS
 from aggregator_archive.cli.dedupe import selected_policy
 from aggregator_archive.input_check import require_columns
+from aggregator_archive.optional_imports import import_optional
 from aggregator_archive.rows import read_rows
 from aggregator_lab.cli.evaluate_options import COLUMNS
-from aggregator_lab.evaluation import calibration
+from aggregator_lab.evaluation import calibration, plots
 from aggregator_lab.evaluation.calibration import Curve
-from aggregator_lab.evaluation.rankings import RANKINGS
+from aggregator_lab.evaluation.rankings import LIBRARIES_OF_RANKINGS, RANKINGS
 from aggregator_lab.labeled import load_articles, load_labeled, originals_first, shuffle
+from aggregator_lab.model_writing import check_writable
 
 if TYPE_CHECKING:
     from aggregator_lab.labeled import LabeledArticle
@@ -65,8 +67,12 @@ def own(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _check_files(args: argparse.Namespace, *others: str) -> None:
+    """Refuse before any work files that cannot be read, columns that are missing, and a plot."""
     jsonl.check_readable([*args.files, *others])
     require_columns(args.files, args.column)
+    if getattr(args, "plot", None):
+        plots.check_plot(Path(args.plot))
+        check_writable(Path(args.plot))
 
 
 def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
@@ -75,6 +81,7 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
 
     _check_files(args, *args.background)
     gold, background = _load_gold(args)
+    _check_calibration(args, gold)
     if args.grid:
         return _evaluate_grid(args, gold, background)
     analyzer = load_analyzer(settings)
@@ -163,6 +170,7 @@ def clusters(args: argparse.Namespace, settings: Settings) -> int:
 
     _check_files(args, *args.background)
     gold, analyzer = _load_labeled(args), load_analyzer(settings)
+    _check_calibration(args, gold)
     background, policy = load_articles(args.background, args.column), selected_policy(args, settings)[1]
     rows = asyncio.run(
         protocol.evaluate_groups(gold, analyzer, policy=policy, orders=args.orders, background=background)
@@ -191,6 +199,9 @@ def related(args: argparse.Namespace, settings: Settings) -> int:
     _check_files(args, *args.background, *args.unrelated)
     if missing := set(args.compare or ()).difference(RANKINGS):
         raise InvalidInput(f"--compare: {missing.pop()!r} is not one of {', '.join(RANKINGS)}.")
+    for name in args.compare or ():
+        if name in LIBRARIES_OF_RANKINGS:
+            import_optional(*LIBRARIES_OF_RANKINGS[name])
     analyzer, background = load_analyzer(settings), load_articles(args.background, args.column)
     unrelated = read_articles(args.unrelated, columns=args.column).articles if args.unrelated else []
     results = []
@@ -287,6 +298,8 @@ def desk(args: argparse.Namespace, settings: Settings) -> int:
 
     more = args.more or []
     jsonl.check_readable([*args.files, *args.marks, *args.peaks, *more[:1]])
+    if args.alerts:
+        check_writable(Path(args.alerts))
     moments = [parse_time_ms(moment) for moment in args.align.split(",")] if args.align else []
     if None in moments or not all(number.isdecimal() for number in more[1:]):
         raise InvalidInput("--align: RFC 3339 times, --more: a file and a number.")
@@ -308,8 +321,6 @@ def desk(args: argparse.Namespace, settings: Settings) -> int:
     alerts = [result.alert_json(alert) for alert in result.alerts]
     if args.alerts:
         Path(args.alerts).write_text(json.dumps(alerts, ensure_ascii=False, indent=1), "utf-8")
-    if args.page:
-        Path(args.page).write_text(desk_report.alerts_page(alerts), "utf-8")
     print(json.dumps(result.as_json()) if args.json else desk_report.format_table(result.as_json()))
     return EXIT_OK
 
@@ -317,29 +328,28 @@ def desk(args: argparse.Namespace, settings: Settings) -> int:
 def _print_rows(
     args: argparse.Namespace, rows: list[dict[str, Any]], table: str, curves: Sequence[Curve]
 ) -> int:
-    """Print a result of several rows, with curves if there are any."""
+    """Print a result of several rows, with curves if there are any; then draw these."""
     if args.json:
         print(json.dumps({"rows": rows, "curves": calibration.as_json(curves)} if curves else rows))
     else:
-        _print_table(table, curves)
+        print(f"{table}\n\n{calibration.threshold_advice(curves)}" if curves else table, flush=True)
+    if args.plot:
+        plots.draw_curves(curves, Path(args.plot))
     return EXIT_OK
 
 
-def _print_table(table: str, curves: Sequence[Curve]) -> None:
-    print(table)
-    if curves:
-        print(f"\n{calibration.threshold_advice(curves)}")
+def _check_calibration(args: argparse.Namespace, gold: Sequence[LabeledArticle]) -> None:
+    if args.plot or args.calibrate:
+        calibration.check_article_count(gold)
 
 
 def _duplicate_curves(
     args: argparse.Namespace, labeled: Sequence[LabeledArticle], analyzer: Analyzer
 ) -> list[Curve]:
-    """Calibration curves, drawn with ``--plot``; empty without ``--calibrate`` and ``--plot``."""
+    """Calibration curves; empty without ``--calibrate`` and ``--plot``."""
     if not args.plot and not args.calibrate:
         return []
-    curves = calibration.duplicate_curves(*_analyze_labeled(labeled, analyzer))
-    _draw_curves(args, curves)
-    return curves
+    return calibration.duplicate_curves(*_analyze_labeled(labeled, analyzer))
 
 
 def _analyze_labeled(
@@ -349,13 +359,6 @@ def _analyze_labeled(
     results = analyzer.analyze_many([item.article for item in labeled])
     usable = [(r, item.label) for r, item in zip(results, labeled, strict=True) if isinstance(r, Analysis)]
     return [analysis for analysis, _ in usable], [label for _, label in usable]
-
-
-def _draw_curves(args: argparse.Namespace, curves: Sequence[Curve]) -> None:
-    if args.plot:
-        from aggregator_lab.evaluation import plots
-
-        plots.draw_curves(curves, Path(args.plot))
 
 
 def load_analyzer(settings: Settings) -> Analyzer:

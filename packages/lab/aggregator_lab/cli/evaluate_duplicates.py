@@ -24,6 +24,7 @@ from aggregator_lab.evaluation.article_files import ArticleFile, read_articles
 from aggregator_lab.evaluation.duplicate_stream import DuplicateStream
 from aggregator_lab.evaluation.published_shingling import COMPARED_SETTING, PublishedSettings
 from aggregator_lab.evaluation.shingling import ShinglingSettings, settings_grid
+from aggregator_lab.model_writing import check_writable
 
 SENT_AT_ONCE = 512  # articles per step of the progress bar
 DEFAULT_OVERLAPS, DEFAULT_COLLISIONS = [0.2], [3]  # of --compare shingling and published
@@ -33,11 +34,14 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     """Count the duplicates of the files, or what is lost in streams built from them."""
     jsonl.check_readable(args.files)
     require_columns(args.files, args.column)
+    if args.page:
+        check_writable(Path(args.page))
     return asyncio.run(_evaluate(args, settings))
 
 
 async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
     compared, published = _compared_settings(args)
+    verdicts = judgments.read_judgments(args.judged, args.files) if args.judged else []
     read = read_articles(args.files, args.max, args.column)
     _print_left_out(read)
     analyzer, policy = load_analyzer(settings), selected_policy(args, settings)[1]
@@ -51,11 +55,7 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
     stream = DuplicateStream(analyzer, policy)
     await _send_with_progress(stream, read.articles)
     report = duplicates.service_report(stream)
-    if args.page:
-        _write_page(args, report)
-    judged = None
-    if args.judged:
-        judged = judgments.evaluate(judgments.read_judgments(args.judged, args.files), stream.stored)
+    judged = judgments.evaluate(verdicts, stream.stored) if args.judged else None
     shown = judgments.sample(report.dropped_pairs, args.show, args.seed) if args.show else []
     others = [duplicates.shingling_report(stream, setting) for setting in compared]
     others += [duplicates.published_report(stream, setting) for setting in published]
@@ -76,7 +76,9 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
         if args.show:
             marked = judgments.sample(report.not_articles, args.show, args.seed)
             tables += [duplicates.format_pairs(shown), "\n".join(map(duplicates.format_article, marked))]
-        print("\n\n".join(tables))
+        print("\n\n".join(tables), flush=True)
+    if args.page:
+        _write_page(args, report)
     return EXIT_OK
 
 

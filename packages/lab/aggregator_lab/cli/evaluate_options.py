@@ -261,7 +261,6 @@ def _add_desk(protocols: Any) -> None:
         ("--align", "TIME,...", "one moment per FILE, which then coincide (default: by whole weeks)"),
         ("--cache", "DIR", "keep the analyses of the files in DIR"),
         ("--alerts", "FILE", "write all alerts as JSON, to be judged by hand"),
-        ("--page", "FILE", "the same as an HTML page"),
     ):
         command.add_argument(flag, metavar=metavar, help=help)
     command.add_argument(

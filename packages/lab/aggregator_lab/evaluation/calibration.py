@@ -77,7 +77,7 @@ def build_curve(score: str, scored: Iterable[tuple[float, bool]], relevant_count
 
 def duplicate_curves(analyses: Sequence[Analysis], labels: Sequence[str], seed: int = 0) -> list[Curve]:
     """Curves of labeled articles in one random order. Raises InvalidInput above ``MAX_ARTICLES``."""
-    _check_article_count(analyses)
+    check_article_count(analyses)
     order = list(range(len(analyses)))
     Random(seed).shuffle(order)
     scored: dict[str, list[tuple[float, bool]]] = {"distance": [], "overlap": []}
@@ -89,6 +89,15 @@ def duplicate_curves(analyses: Sequence[Analysis], labels: Sequence[str], seed: 
             nearest = int(np.argmin(values) if score == "distance" else np.argmax(values))
             scored[score].append((float(values[nearest]), labels[earlier[nearest]] == labels[row]))
     return [build_curve(score, candidates, relevant_count) for score, candidates in scored.items()]
+
+
+def check_article_count(articles: Sequence[object]) -> None:
+    """Raise InvalidInput for more than ``MAX_ARTICLES``."""
+    if len(articles) > MAX_ARTICLES:
+        raise InvalidInput(
+            f"Curves compare all pairs of articles: give at most {MAX_ARTICLES} labeled articles, "
+            f"not {len(articles)}."
+        )
 
 
 def threshold_advice(curves: Sequence[Curve]) -> str:
@@ -107,14 +116,6 @@ def as_json(curves: Sequence[Curve]) -> list[dict[str, Any]]:
             "points": [{k: round(v, 4) for k, v in asdict(point).items()} for point in curve.points],
         })  # fmt: skip
     return results
-
-
-def _check_article_count(analyses: Sequence[Analysis]) -> None:
-    if len(analyses) > MAX_ARTICLES:
-        raise InvalidInput(
-            f"Curves compare all pairs of articles: give at most {MAX_ARTICLES} labeled articles, "
-            f"not {len(analyses)}."
-        )
 
 
 def _scores_against(analysis: Analysis, others: Sequence[Analysis]) -> dict[str, npt.NDArray[np.float64]]:

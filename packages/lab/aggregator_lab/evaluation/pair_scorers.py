@@ -22,7 +22,7 @@ from aggregator_archive.encode import Encoder, Encoding
 from aggregator_archive.join import find_candidates
 from aggregator_lab.evaluation import vectors
 from aggregator_lab.evaluation.shingling import shingle_hashes
-from aggregator_lab.evaluation.spot_signatures import compressed_signatures, spotsigs
+from aggregator_lab.evaluation.spot_signatures import spotsigs
 from aggregator_lab.evaluation.trained_encoders import TRAINED_METHODS
 from aggregator_lab.evaluation.vectors import PairScorer, ScoredPairs, texts_of
 from aggregator_lab.extractors import minilm
@@ -190,7 +190,6 @@ METHODS: Mapping[str, PairScorer] = {
     "LSH 10 hashes": partial(minhash, hashes=10, band_rows=1),
     "LSH 15x2": partial(minhash, hashes=30, band_rows=2),
     "SpotSigs": spotsigs,
-    "NCD of spot signatures": compressed_signatures,
     "doc2vec": doc2vec,
     "embedding": embedding,
     "bi-encoder": bi_encoder,

@@ -10,35 +10,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aggregator.errors import InvalidInput
+from aggregator_archive.optional_imports import import_optional
 from aggregator_lab.evaluation.calibration import Curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
+MATPLOTLIB = ("matplotlib.figure", "matplotlib", "--plot")  # arguments of import_optional
 RESOLUTION_DPI = 110
 GREEN, ORANGE, BLUE = "#1a7f37", "#c2410c", "#7a8ba8"
 
 
-def draw_curves(curves: Sequence[Curve], path: Path) -> None:
-    """Draw one panel per score into ``path``, a .png or .svg file. Raises InvalidInput without matplotlib."""
+def check_plot(path: Path) -> None:
+    """Raise InvalidInput for a file name of another format, ConfigurationError without matplotlib."""
     if path.suffix not in (".png", ".svg"):
         raise InvalidInput(f"--plot {path}: the name must end in .png or .svg.")
-    figure = _new_figure(4.6 * len(curves), 3.4)
+    import_optional(*MATPLOTLIB)
+
+
+def draw_curves(curves: Sequence[Curve], path: Path) -> None:
+    """Draw one panel per score into ``path``, a .png or .svg file; raises as ``check_plot``."""
+    check_plot(path)
+    width_inches = 4.6 * len(curves)
+    figure = import_optional(*MATPLOTLIB).Figure(figsize=(width_inches, 3.4), layout="constrained")
     for position, curve in enumerate(curves, 1):
         _draw_curve(figure.add_subplot(1, len(curves), position), curve)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=RESOLUTION_DPI)
-
-
-def _new_figure(width_inches: float, height_inches: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InvalidInput(
-            "--plot needs matplotlib, which is not installed; run `pip install matplotlib`."
-        ) from None
-    return Figure(figsize=(width_inches, height_inches), layout="constrained")
 
 
 def _draw_curve(axes: Axes, curve: Curve) -> None:

@@ -11,12 +11,13 @@ import numpy as np
 from aggregator.analysis.text import tokenizer
 from aggregator.domain import Article
 from aggregator_archive.optional_imports import import_optional
-from aggregator_lab.evaluation.vectors import embedding, tfidf
+from aggregator_lab.evaluation.vectors import STATIC_MODEL, embedding, tfidf
 
 # Position of an article -> its score with each article (n,), higher for more similar.
 Scorer = Callable[[int], Any]
 BM25 = ("bm25s", "newsdedup-lab[bm25]", "BM25")  # arguments of import_optional
 RANKINGS = ("tf-idf", "bm25", "vectors")
+LIBRARIES_OF_RANKINGS = {"bm25": BM25, "vectors": STATIC_MODEL}
 
 
 def build_scorer(name: str, articles: Sequence[Article], langs: Sequence[str]) -> Scorer:

@@ -1,18 +1,14 @@
-"""SpotSigs (Theobald, Siddharth & Paepcke, SIGIR 2008), and the compression distance of its signatures.
+"""SpotSigs (Theobald, Siddharth & Paepcke, SIGIR 2008).
 
 A **spot signature** is the chain of the next content words behind an antecedent, a frequent word such as
 "the" or "is": running text has many, navigation hardly any. Two texts are compared by the multiset Jaccard
 coefficient of their signatures. Antecedents, spot distance 1, chains of one word and the least number of
 signatures are those of the configuration that the authors released with their program; its filter by inverse
 document frequency is left out, and the stop words are ours.
-
-"NCD of spot signatures" is not SigNCD (Zhang et al. 2016). That method takes the normalized compression
-distance of signatures too, but how it extracts them and which compressor it uses is not on record here.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from collections.abc import Sequence
 
@@ -27,8 +23,6 @@ _ENGLISH = "the be is are was will would shall should can could has have had do 
 ANTECEDENTS = frozenset([*_ENGLISH.split(), "un", "une", "le", "la", "el", "al"])
 CHAIN_WORDS = 1
 MIN_SIGNATURES = 4
-# Pairs below are not compressed: an NCD costs 40 us, and of pairs that share less none is a copy.
-MIN_COMPRESSED_JACCARD = 0.02
 _LANG = "en"
 
 
@@ -52,25 +46,6 @@ def spot_signatures(text: str) -> list[str]:
 def spotsigs(articles: Sequence[Article]) -> ScoredPairs:
     """Multiset Jaccard coefficient of the spot signatures, for pairs above 0."""
     return ScoredPairs(*_jaccard([spot_signatures(a.text or a.title) for a in articles]))
-
-
-def compressed_signatures(articles: Sequence[Article]) -> ScoredPairs:
-    """1 - NCD of the spot signatures, for pairs from ``MIN_COMPRESSED_JACCARD`` on."""
-    signatures = [spot_signatures(a.text or a.title) for a in articles]
-    a, b, jaccard = _jaccard(signatures)
-    near = jaccard >= MIN_COMPRESSED_JACCARD
-    a, b = a[near], b[near]
-    data = [" ".join(words).encode() for words in signatures]
-    sizes = [_compressed_size(item) for item in data]
-    score = np.empty(len(a))
-    for at, (i, j) in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
-        smaller, larger = sorted((sizes[i], sizes[j]))
-        score[at] = 1 - (_compressed_size(data[i] + b" " + data[j]) - smaller) / larger
-    return ScoredPairs(a, b, np.clip(score, 0.0, 1.0))
-
-
-def _compressed_size(data: bytes) -> int:
-    return len(zlib.compress(data, 9))
 
 
 def _jaccard(signatures: Sequence[Sequence[str]]) -> tuple[Rows, Rows, Floats]:

@@ -70,6 +70,11 @@ class Doc2VecExtractor(FittedByFile):
         return int(self._weights.shape[1])
 
     @classmethod
+    def check_installed(cls) -> None:
+        """Raise ConfigurationError without gensim."""
+        import_optional(*GENSIM)
+
+    @classmethod
     def fit(cls, texts: Sequence[str], languages: Sequence[str]) -> Self:
         """Train on the texts in one thread, so that runs are reproducible."""
         gensim = import_optional(*GENSIM)

@@ -39,6 +39,10 @@ class FittedByFile:
         return 0
 
     @classmethod
+    def check_installed(cls) -> None:
+        """Raise ConfigurationError if a library of the fit is missing."""
+
+    @classmethod
     def restore_model(cls, path: Path, fields: Mapping[str, Any], arrays: model_file.Arrays) -> FittedModel:
         """Return the model in a file with these contents."""
         return FittedModel.restore(cast("type[StoredExtractor]", cls), path, fields, arrays)
@@ -56,6 +60,7 @@ class FittedByFile:
         columns: Sequence[tuple[str, str]] = (),
     ) -> tuple[FittedModel, str, str]:
         """Fit to the articles of ``group`` in files; returns the model, its contents and its card."""
+        cls.check_installed()  # before the articles are read
         extractor = cast("type[StoredExtractor]", cls)
         model = fit_extractor_file(
             extractor, paths, group, out, metadata=metadata, progress=progress, columns=columns

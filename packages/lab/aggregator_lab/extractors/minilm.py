@@ -63,6 +63,13 @@ class MiniLmExtractor(FittedByFile):
         return _weights_file().stat().st_size
 
     @classmethod
+    def check_installed(cls) -> None:
+        """Raise ConfigurationError without the weights or the libraries."""
+        weights_directory()
+        for library in ("torch", "transformers"):
+            import_optional(library, "newsdedup-lab[minilm]", _FEATURE)
+
+    @classmethod
     def fit(cls, texts: Sequence[str], languages: Sequence[str]) -> Self:
         """Return the extractor: the weights are trained already."""
         del texts, languages

@@ -58,7 +58,7 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     in_spite = f" ({kept} duplicates with news)" if kept else ""
     print(f"{format_counts(counts)}{in_spite}; {rate}{paused}", file=sys.stderr)
     if dates.undated:
-        print(undated_summary(dates.undated, "rows"), file=sys.stderr)
+        print(undated_summary(dates.undated, "rows", dates.example), file=sys.stderr)
     return EXIT_PARTIAL_FAILURE if counts["bad"] else EXIT_OK
 
 

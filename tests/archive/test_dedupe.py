@@ -98,7 +98,8 @@ def test_invalid_rows_are_listed_with_their_reason(
         assert reason in row["reason"]
     assert groups(tmp_path / "out") == EXPECTED
     errors = capsys.readouterr().err
-    assert "2 bad rows" in errors and "1 dates could not be read; their rows are undated" in errors
+    assert "2 bad rows" in errors and "1 of 62 dates could not be read, e.g. 'soon'; write them" in errors
+    assert "2 of 63 rows are undated: --within does not hold for them" in errors
     kept = (tmp_path / "out" / "deduplicated.jsonl").read_bytes()
     assert b'"when"' in kept and b'"score": NaN' in kept
     assert run(tmp_path / "table", source, "--format", "parquet") == 1  # a table holds NaN, too
@@ -228,6 +229,26 @@ def test_within_links_only_articles_close_in_time(tmp_path: Path) -> None:
     }
     summary = json.loads((tmp_path / "out" / "summary.json").read_bytes())
     assert summary["within"]["pairs_with"] < summary["within"]["pairs_without"]
+
+
+def test_within_needs_a_date_that_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Refused before the work otherwise, with an example and the forms that are read; some are enough."""
+    dated = [row | {"published_at": f"{n % 28 + 1:02}.01.2026 03:02"} for n, row in enumerate(archive_rows())]
+    undated = [{"id": row["id"], "text": row["text"]} for row in archive_rows()]
+    message = "write them as 2026-01-05T03:02:00Z or 2026-01-05, or leave out --within."
+    for rows_, part in (
+        (dated, f"60 of 60 dates could not be read, e.g. '01.01.2026 03:02'; {message}"),
+        (
+            undated,
+            "no row has a date in the column 'published_at'; name another with --column published_at=NAME",
+        ),
+    ):
+        source = write_lines(tmp_path / "a.jsonl", rows_)
+        assert run(tmp_path / "out", source, "--within", "7d") == 2
+        assert part in capsys.readouterr().err and not (tmp_path / "out").exists()
+    source = write_lines(tmp_path / "a.jsonl", [*dated[1:], archive_rows()[0]])
+    assert run(tmp_path / "out", source, "--within", "7d") == 0
+    assert "59 of 60 rows are undated: --within does not hold for them" in capsys.readouterr().err
 
 
 def test_two_processes_give_the_same_files(tmp_path: Path) -> None:

@@ -103,7 +103,10 @@ def test_a_row_is_sent_without_a_date_that_cannot_be_read(
     articles = write_jsonl(tmp_path / "a.jsonl", *rows, '{"title": "Ferry \\ud83d", "published_at": "soon"}')
 
     assert run("ingest", "--store", "memory", articles) == 0
-    assert "3 rows had a date that could not be read; they were sent without one" in capsys.readouterr().err
+    assert (
+        "3 rows had a date that could not be read, e.g. '2026-02-03 14:50'; they were sent without one"
+        in (capsys.readouterr().err)
+    )
     assert run("check", "--store", "memory", "--timezone", "Asia/Seoul", articles) == 0
     assert "2 rows had a date that could not be read" in capsys.readouterr().err
     assert run("ingest", "--store", "memory", "--timezone", "Seoul", articles) == 2

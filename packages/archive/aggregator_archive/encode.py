@@ -28,6 +28,7 @@ from aggregator_archive import rows
 from aggregator_archive.arrays import Array, save_once
 from aggregator_archive.bitmap_filter import BITMAP_BITS, sample_bitmaps
 from aggregator_archive.char_ngrams import char_ngram_sketch
+from aggregator_archive.dates import DateCounts
 
 UNDATED = np.iinfo(np.int64).min
 TITLE_COUNTS_BELOW_CHARS = 1_000  # longer texts have too many words for their title to count, in any language
@@ -94,16 +95,12 @@ class Encoder:
 
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
-        self._column_names = dict(encoding.columns)
+        self.column_names = dict(encoding.columns)
         self._analyzer = Analyzer(load_models(Path(encoding.models_dir) if encoding.models_dir else None))
 
     def parse_article(self, row: rows.Row) -> Article:
         """The article of a row. Raises InvalidInput."""
-        return rows.parse_article(row, self._column_names)
-
-    def states_date(self, row: rows.Row) -> bool:
-        """Whether an accepted row has a date, readable or not."""
-        return rows.states_date(row, self._column_names)
+        return rows.parse_article(row, self.column_names)
 
     def encode(self, article: Article) -> Signature:
         """The signature of an article. Raises NoText if it has no words, InputTooLarge if it is too long."""
@@ -155,7 +152,7 @@ def encode_block(block: rows.Block, encoding: Encoding, out: str) -> None:
 def _chunk_arrays(block: rows.Block, encoder: Encoder) -> dict[str, Array]:
     """Arrays of a chunk: the columns of the usable rows, which rows those are, and metadata as JSON."""
     signatures, kept, bad = [], [], []
-    texts = unread_dates = 0
+    texts, dates = 0, DateCounts()
     for number, row in block.rows:
         try:
             if isinstance(row, InvalidInput):
@@ -164,14 +161,14 @@ def _chunk_arrays(block: rows.Block, encoder: Encoder) -> dict[str, Array]:
             signatures.append(encoder.encode(article))
             kept.append(True)
             texts += bool(article.text or article.html)
-            unread_dates += article.published_at_ms is None and encoder.states_date(row)
+            dates.add(row, encoder.column_names, is_read=article.published_at_ms is not None)
         except InvalidInput as error:
             data = row.decode("utf-8", "replace") if isinstance(row, bytes) else None
             bad.append({"file": block.file, "row": number, "reason": str(error), "data": data})
             kept.append(False)
     columns, spaces, sources = arrays_from_signatures(signatures)
     metadata = {
-        "spaces": spaces, "sources": sources, "bad": bad, "texts": texts, "unread_dates": unread_dates,
+        "spaces": spaces, "sources": sources, "bad": bad, "texts": texts, "dates": dates.as_json(),
     }  # fmt: skip
     about = np.frombuffer(json.dumps(metadata).encode(), np.uint8)
     return {"about": about, "kept": np.array(kept, bool), **columns}
@@ -222,7 +219,7 @@ def _positions_by_name(names: Iterable[str]) -> dict[str, int]:
 
 
 def chunk_metadata(file: Path) -> dict[str, Any]:
-    """Of a chunk: ``spaces``, ``sources``, ``bad`` rows, numbers of ``texts`` and of ``unread_dates``."""
+    """Of a chunk: ``spaces``, ``sources``, ``bad`` rows, number of ``texts``, ``dates`` (``DateCounts``)."""
     with np.load(file) as chunk:
         metadata: dict[str, Any] = json.loads(chunk["about"].tobytes())
     return metadata

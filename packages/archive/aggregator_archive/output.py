@@ -22,7 +22,7 @@ import numpy as np
 from aggregator import jsonl
 from aggregator.errors import InvalidInput
 from aggregator.time_units import DAY_MS
-from aggregator_archive import report, rows
+from aggregator_archive import dates, report, rows
 from aggregator_archive.arrays import Flags, merge_pairs, unpack_pairs, write_bytes
 from aggregator_archive.confirm import DIFFERENT_SPACES
 from aggregator_archive.encode import chunk_metadata, usable_rows
@@ -212,7 +212,7 @@ def write_results(
     progress.start_stage("write", None, "rows")
     bad, example = write_bad_rows(job, result.chunks)
     metadata = [chunk_metadata(chunk) for chunk in result.chunks]
-    texts, unread_dates = (sum(about[name] for about in metadata) for name in ("texts", "unread_dates"))
+    texts = sum(about["texts"] for about in metadata)
     if not (texts or job.by_headline):
         choice = replace(choice, copy_of=np.arange(len(choice.copy_of)))
     write_pairs(job, result)
@@ -226,7 +226,7 @@ def write_results(
     summary = _summarize_run(job, result, choice, bad, worker_count, peak_memory) | {
         "first_bad_row": example,
         "rows_with_text": texts,
-        "unread_dates": unread_dates,
+        "dates": dates.total(about["dates"] for about in metadata).as_json(),
     }
     report.write_report(job.out_dir, result, choice.copy_of, summary, articles_by_row)
     report.write_review(job.out_dir, result, choice.copy_of, clusters, articles_by_row)

@@ -172,12 +172,6 @@ def row_as_dict(row: Row) -> dict[str, Any]:
     return cast("dict[str, Any]", _decode_json(row) if isinstance(row, bytes) else row)
 
 
-def states_date(row: Row, column_names: Mapping[str, str]) -> bool:
-    """Whether a row that ``parse_article`` has accepted has a date, readable or not."""
-    value = row_as_dict(row).get(column_names.get("published_at", "published_at"))
-    return value is not None and value != ""
-
-
 def _decode_json(row: bytes) -> Any:
     """The value of a line; NaN, which Python writes, and halves of surrogate pairs do not cost the row."""
     try:

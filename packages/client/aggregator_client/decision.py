@@ -102,13 +102,15 @@ def encode_article(
 
 
 class JsonDates:
-    """Converts the dates of articles that are JSON already; ``undated``: how many were left out.
+    """Converts the dates of articles that are JSON already.
+
+    ``undated``: how many were left out; ``example``: the first of these.
 
     ``zone``: where times without an offset are local.
     """
 
     def __init__(self, zone: tzinfo | None = None) -> None:
-        self._zone, self.undated = zone, 0
+        self._zone, self.undated, self.example = zone, 0, ""
 
     def convert(self, data: bytes) -> bytes:
         """The article with its date as the service takes it; ``data`` itself if it is no JSON object."""
@@ -124,6 +126,7 @@ class JsonDates:
             return data
         dated, unread = with_parsed_date(article, self._zone)
         self.undated += unread
+        self.example = self.example or (str(article["published_at"]) if unread else "")
         return json.dumps(dated).encode()
 
 

@@ -17,10 +17,11 @@ ERROR_SHARE = 0.01
 log = logging.getLogger(__name__)
 
 
-def undated_summary(count: int, noun: str) -> str:
-    """One sentence; ``noun``: what was counted, in the plural."""
+def undated_summary(count: int, noun: str, example: str = "") -> str:
+    """One sentence; ``noun``: what was counted, in the plural; ``example``: one of the dates."""
     return (
-        f"{count} {noun} had a date that could not be read; they were sent without one "
+        f"{count} {noun} had a date that could not be read{example and f', e.g. {example!r}'}; "
+        "they were sent without one "
         "(use RFC 3339 such as 2026-11-20T08:00:00Z; a local time needs a declared time zone)"
     )
 

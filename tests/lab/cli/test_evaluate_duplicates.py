@@ -47,6 +47,20 @@ def test_duplicates_are_counted(articles: str, capsys: pytest.CaptureFixture[str
     assert "duplicates by policy hamming" in capsys.readouterr().out
 
 
+def test_dates_that_cannot_be_read_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With an example and the forms that are read; the rule compares times."""
+    dates = ["05.01.2026 03:02", "2026-01-05", None]
+    rows = [
+        article_body(row) | {"published_at": date}
+        for row, date in zip((ORIGINAL, OTHER, EDITED), dates, strict=True)
+    ]
+
+    assert run("evaluate", "duplicates", write_jsonl(tmp_path / "a.jsonl", *rows)) == 0
+    assert "1 of 2 dates could not be read, e.g. '05.01.2026 03:02'; write them as 2026-01-05T03:02:00Z" in (
+        capsys.readouterr().err
+    )
+
+
 def test_edited_copies_and_shingling(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Both are printed below the table, and are part of the JSON."""
     rows = [{"id": str(i), "title": f"Headline {i}", "text": english(i), "lang": "en"} for i in range(12)]

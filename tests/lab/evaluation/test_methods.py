@@ -55,29 +55,6 @@ def test_every_method_scores_true_pairs_higher(method: str) -> None:
         assert scored.score[same].mean() > scored.score[~same].mean() + margin
 
 
-@pytest.mark.parametrize(
-    ("method", "titles", "agree"),
-    [
-        ("tfidf, titles by tfidf", ("Ferry late again", "Ferry late"), True),
-        ("tfidf, titles by Jaccard", ("Ferry late again", "Ferry late"), True),
-        ("tfidf, equal titles", ("Late ferry", "Ferry late"), True),
-        ("tfidf, equal titles", ("Ferry late Estmark", "Ferry late"), False),
-        ("tfidf, titles by Jaccard", ("Dam breaks", "Ferry late"), False),
-    ],
-)
-def test_titles_that_agree_raise_the_score(method: str, titles: tuple[str, str], agree: bool) -> None:
-    """A cosine c becomes c / (c + 0.2) if the titles agree, c / (c + 0.85) if not."""
-    text = story(1, 12)
-    texts = (text, edited(text, 1, 8), story(2, 12))
-    articles = [
-        Article(id=str(at), title=title, text=body)
-        for at, (title, body) in enumerate(zip((*titles, "Pumpkin"), texts, strict=True))
-    ]
-    cosine, scored = (METHODS[name](articles).score[0] for name in ("tfidf", method))
-
-    assert scored == pytest.approx(cosine / (cosine + (0.2 if agree else 0.85)))
-
-
 @pytest.mark.integration
 @pytest.mark.parametrize("method", ["combined", "pair classifier"])
 def test_thresholds_are_tuned_on_one_half_and_scored_on_the_other(method: str) -> None:

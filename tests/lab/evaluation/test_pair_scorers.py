@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from aggregator_lab.evaluation.pair_scorers import required_similarity
+from aggregator.domain import Article
+from aggregator_lab.evaluation.pair_scorers import tfidf_with_equal_titles
 
 
 @pytest.mark.parametrize(
-    ("titles", "texts"),
-    [(0.0, 0.85), (0.0999, 0.85), (0.1, 0.7), (0.15, 0.7), (0.2, 0.7), (0.2001, 0.2), (1.0, 0.2)],
+    ("title", "score"),
+    [("Late: ferry", 1 / 1.2), ("Ferry sinks", 1 / 1.85), ("", 1 / 1.85)],
 )
-def test_required_similarity(titles: float, texts: float) -> None:
-    """Above 0.2, from 0.1 to 0.2 inclusive, below 0.1."""
-    assert required_similarity(titles) == texts
+def test_equal_titles_require_less_of_equal_texts(title: str, score: float) -> None:
+    """A cosine of 1 relative to 0.2 for the same terms in any order, to 0.85 otherwise."""
+    text = "The ferry between Brackwater and Estmark runs again."
+    articles = [
+        Article(id="a", title="Ferry late", text=text, lang="en"),
+        Article(id="b", title=title, text=text, lang="en"),
+    ]
+
+    assert tfidf_with_equal_titles(articles).score.tolist() == pytest.approx([score])

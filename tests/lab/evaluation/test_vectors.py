@@ -78,14 +78,3 @@ def test_methods_compare_chinese_words(method: str) -> None:
 
     assert by_pair[0, 1] > 0.3
     assert by_pair.get((0, 2), 0.0) < by_pair[0, 1]
-
-
-def test_textbook_weights() -> None:
-    """The product tf * ln(n / df), by hand: a term of all texts weighs nothing, and rows have length 1."""
-    texts = ["harbour harbour bridge", "harbour bridge tunnel", "harbour museum"]
-    rows = vectors.textbook_tfidf(texts, ["en"] * 3).toarray()  # columns: bridg, harbour, museum, tunnel
-    bridge, tunnel = np.log(3 / 2), np.log(3)
-
-    assert rows[0] == pytest.approx([1, 0, 0, 0])
-    assert rows[1] == pytest.approx(np.array([bridge, 0, 0, tunnel]) / np.hypot(bridge, tunnel))
-    assert vectors.textbook_tfidf(["", ""], ["en"] * 2).shape == (2, 1)

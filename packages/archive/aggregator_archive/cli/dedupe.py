@@ -14,6 +14,7 @@ from aggregator.dedup.policy import Policy
 from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError
 from aggregator.policy_file import load_policies
 from aggregator.settings import Settings
+from aggregator_archive.dates import DateCounts, require_dates
 from aggregator_archive.encode import Encoding
 from aggregator_archive.executors import open_pool, track_peak_memory
 from aggregator_archive.input_check import check_inputs
@@ -43,6 +44,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         )
     for remark in check_inputs(job.inputs, dict(job.encoding.columns)):
         print(remark, file=sys.stderr)
+    if job.within_ms is not None:
+        require_dates(job.inputs, dict(job.encoding.columns))
     progress = ProgressBars(shown=not args.no_progress)
     try:
         with track_peak_memory() as peak:
@@ -139,8 +142,11 @@ def _print_summary(summary: dict[str, Any], out: Path, *, by_headline: bool) -> 
         print(f"split: a component of {cut['articles']:,} texts, {removed}", file=sys.stderr)
     if summary["bad_rows"]:
         print(f"{summary['bad_rows']:,} bad rows, the first: {summary['first_bad_row']}", file=sys.stderr)
-    if summary["unread_dates"]:
-        print(f"{summary['unread_dates']:,} dates could not be read; their rows are undated", file=sys.stderr)
+    dates = DateCounts(**summary["dates"])
+    undated = summary["articles"] - dates.stated + dates.unread
+    if dates.unread or (undated and summary["within"]):
+        effect = f"{undated:,} of {summary['articles']:,} rows are undated: --within does not hold for them"
+        print("; ".join(filter(None, [dates.problem(), effect])), file=sys.stderr)
     if summary["articles"] and not summary["rows_with_text"]:
         effect = "duplicates of them are" if by_headline else "nothing is"
         print(

@@ -127,3 +127,5 @@ def _print_left_out(read: ArticleFile) -> None:
         print(f"{read.invalid:,} invalid rows, the first: {read.first_invalid}", file=sys.stderr)
     if read.repeated_id:
         print(f"{read.repeated_id:,} rows left out whose id occurred before", file=sys.stderr)
+    if problem := read.dates.problem():
+        print(problem, file=sys.stderr)

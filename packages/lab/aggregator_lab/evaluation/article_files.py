@@ -11,6 +11,7 @@ from pathlib import Path
 
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
+from aggregator_archive.dates import DateCounts
 from aggregator_archive.rows import Row, parse_article, read_blocks
 
 
@@ -20,12 +21,14 @@ class ArticleFile:
 
     invalid      rows that are no articles; ``first_invalid`` is the error of the first
     repeated_id  rows whose id occurred before: the service would take them for a new version
+    dates        of the articles
     """
 
     articles: list[Article] = field(default_factory=list)
     invalid: int = 0
     repeated_id: int = 0
     first_invalid: str = ""
+    dates: DateCounts = field(default_factory=DateCounts)
 
 
 def read_articles(
@@ -53,6 +56,8 @@ def read_articles(
             continue
         seen.add(article.id)
         read.articles.append(article)
+        if not isinstance(row, InvalidInput):
+            read.dates.add(row, dict(columns), is_read=article.published_at_ms is not None)
     if not read.articles:
         raise InvalidInput(read.first_invalid or f"{', '.join(files)}: no articles found.")
     return read

@@ -5,14 +5,13 @@ A score is in 0..1, and a threshold is applied to it. Pairs that a method does n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text import tokenizer
-from aggregator.dedup.headlines import title_similarity
 from aggregator.domain import Article
 from aggregator_archive.arrays import Floats, Pairs, Rows, merge_pairs, pack_pairs, unpack_pairs
 from aggregator_archive.cluster import Links, components, pairs_within_components
@@ -32,15 +31,7 @@ NGRAM_WIDTHS = (3, 4, 5, 10, 15)
 MAX_SIMHASH_DISTANCE_BITS = 16
 CANDIDATE_DISTANCE_BITS = 3
 _RANDOM_SEED = 1
-
-TermWeights = Callable[[Sequence[str], Sequence[str]], vectors.Vectors]  # of texts and their languages
-
-
-def required_similarity(headline_similarity: float) -> float:
-    """Return the least text similarity, 0..1, of two articles with this headline similarity, 0..1."""
-    if headline_similarity > 0.2:
-        return 0.2
-    return 0.7 if headline_similarity >= 0.1 else 0.85
+REQUIRED_OF_EQUAL_TITLES, REQUIRED_OF_OTHER_TITLES = 0.2, 0.85  # cosines
 
 
 def simhash(articles: Sequence[Article]) -> ScoredPairs:
@@ -67,45 +58,17 @@ def tfidf(articles: Sequence[Article]) -> ScoredPairs:
     return ScoredPairs(*vectors.nearest_pairs(vectors.tfidf(texts_of(articles), _langs(articles))))
 
 
-def tfidf_with_titles(articles: Sequence[Article]) -> ScoredPairs:
-    """TF-IDF cosine c relative to the cosine r that the titles require: c / (c + r)."""
+def tfidf_with_equal_titles(articles: Sequence[Article]) -> ScoredPairs:
+    """TF-IDF cosine c relative to the r that the titles require, c / (c + r); equal sets of terms: less."""
     near = tfidf(articles)
-    titles = list(zip((article.title for article in articles), _langs(articles), strict=True))
+    terms = [
+        frozenset(tokenizer.tokenize(article.title, lang))
+        for article, lang in zip(articles, _langs(articles), strict=True)
+    ]
     pairs = zip(near.a.tolist(), near.b.tolist(), strict=True)
-    required = np.array([required_similarity(title_similarity(*titles[a], *titles[b])) for a, b in pairs])
+    equal = np.array([bool(terms[a]) and terms[a] == terms[b] for a, b in pairs], bool)
+    required = np.where(equal, REQUIRED_OF_EQUAL_TITLES, REQUIRED_OF_OTHER_TITLES)
     return ScoredPairs(near.a, near.b, near.score / (near.score + required))
-
-
-def tfidf_by_titles(
-    articles: Sequence[Article], titles: str, weights: TermWeights = vectors.tfidf
-) -> ScoredPairs:
-    """As ``tfidf_with_titles``, with the titles compared by "tfidf" cosine, "jaccard" of terms, or "boolean".
-
-    Boolean: 1 if the sets of terms are equal, else 0. The published formulas of tf and idf are not on record
-    here, hence rows with both kinds of ``weights``.
-    """
-    near = ScoredPairs(*vectors.nearest_pairs(weights(texts_of(articles), _langs(articles))))
-    pairs = list(zip(near.a.tolist(), near.b.tolist(), strict=True))
-    if titles == "tfidf":
-        rows = weights([article.title for article in articles], _langs(articles))
-        similarity = vectors.pair_products(rows, near.a, near.b)
-    else:
-        terms = [
-            frozenset(tokenizer.tokenize(article.title, lang))
-            for article, lang in zip(articles, _langs(articles), strict=True)
-        ]
-        compare = _jaccard if titles == "jaccard" else _equal
-        similarity = np.array([compare(terms[a], terms[b]) for a, b in pairs], np.float64)
-    required = np.array([required_similarity(value) for value in similarity.tolist()], np.float64)
-    return ScoredPairs(near.a, near.b, near.score / (near.score + required))
-
-
-def _jaccard(a: frozenset[str], b: frozenset[str]) -> float:
-    return len(a & b) / len(a | b) if a or b else 0.0
-
-
-def _equal(a: frozenset[str], b: frozenset[str]) -> float:
-    return float(bool(a) and a == b)
 
 
 def doc2vec(articles: Sequence[Article]) -> ScoredPairs:
@@ -180,11 +143,7 @@ METHODS: Mapping[str, PairScorer] = {
     "combined": combined,
     "combined, words": partial(combined, shingles="words"),
     "tfidf": tfidf,
-    "tfidf, by title": tfidf_with_titles,
-    "tfidf, titles by tfidf": partial(tfidf_by_titles, titles="tfidf"),
-    "tfidf, titles, textbook": partial(tfidf_by_titles, titles="tfidf", weights=vectors.textbook_tfidf),
-    "tfidf, titles by Jaccard": partial(tfidf_by_titles, titles="jaccard"),
-    "tfidf, equal titles": partial(tfidf_by_titles, titles="boolean"),
+    "tfidf, equal titles": tfidf_with_equal_titles,
     "pair classifier": pair_classifier_features,
     **{f"n-gram overlap {width}": partial(ngrams, width=width) for width in NGRAM_WIDTHS},
     "LSH 10 hashes": partial(minhash, hashes=10, band_rows=1),

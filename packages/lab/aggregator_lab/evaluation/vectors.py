@@ -54,7 +54,6 @@ DOC2VEC_PARAMETERS: dict[str, Any] = {
 }
 _ROWS_PER_BATCH = 512  # of sparse vectors, each compared with all
 _ROWS_PER_SEARCH = 1 << 14  # of dense vectors: 65 pairs each
-_PAIRS_PER_BATCH = 1 << 16
 
 Vectors = Any  # (n, d) float32, or a scipy sparse matrix of that shape
 
@@ -76,23 +75,6 @@ def tfidf(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
     if not any(terms):
         return csr_matrix((len(texts), 1), dtype=np.float32)
     return TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(terms).astype(np.float32)
-
-
-def textbook_tfidf(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
-    """(n, V) sparse, as ``tfidf``: tf * ln(n / df), with tf the count of a term; ``df`` texts have it.
-
-    The share of a term among those of its text gives the same cosines. A term of all texts weighs nothing.
-    """
-    from scipy.sparse import csr_matrix, diags
-    from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.preprocessing import normalize
-
-    terms = [tokenizer.tokenize(text, lang) for text, lang in zip(texts, langs, strict=True)]
-    if not any(terms):
-        return csr_matrix((len(texts), 1), dtype=np.float32)
-    counts = CountVectorizer(analyzer=list).fit_transform(terms).astype(np.float32)
-    idf = np.log(len(texts) / np.bincount(counts.indices, minlength=counts.shape[1]))
-    return normalize((counts @ diags(idf)).tocsr().astype(np.float32))
 
 
 def doc2vec(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
@@ -163,11 +145,3 @@ def normalize_rows(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     np.divide(vectors, np.maximum(norms, 1e-12), out=vectors)
     return np.ascontiguousarray(vectors)
-
-
-def pair_products(vectors: Vectors, a: Rows, b: Rows) -> Floats:
-    """(n,) inner product of the sparse vectors of each pair of rows."""
-    products = [np.empty(0)]
-    for batch in batches(len(a), _PAIRS_PER_BATCH):
-        products.append(np.asarray(vectors[a[batch]].multiply(vectors[b[batch]]).sum(axis=1)).ravel())
-    return np.concatenate(products)

@@ -1,0 +1,71 @@
+"""Dates that rows state: how many could not be read, with an example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from aggregator import jsonl
+from aggregator.errors import InvalidInput
+from aggregator_archive import rows
+
+MAX_EXAMPLE_CHARS = 40
+
+
+@dataclass(slots=True)
+class DateCounts:
+    """Dates that rows state, those among them that could not be read, and the first of these."""
+
+    stated: int = 0
+    unread: int = 0
+    example: str = ""
+
+    def add(self, row: rows.Row, column_names: Mapping[str, str], *, is_read: bool) -> None:
+        """Count the date of a row that ``rows.parse_article`` has accepted, if it states one."""
+        value = rows.row_as_dict(row).get(column_names.get("published_at", "published_at"))
+        if value is not None and value != "":
+            self.stated += 1
+            self.unread += not is_read
+            self.example = self.example or ("" if is_read else str(value)[:MAX_EXAMPLE_CHARS])
+
+    def problem(self) -> str:
+        """What could not be read and how to write it, without a period; empty if all dates were read."""
+        if not self.unread:
+            return ""
+        return (
+            f"{self.unread:,} of {self.stated:,} dates could not be read, e.g. {self.example!r}; "
+            "write them as 2026-01-05T03:02:00Z or 2026-01-05"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields."""
+        return asdict(self)
+
+
+def total(counts: Iterable[Mapping[str, Any]]) -> DateCounts:
+    """The sum of counts ``as_json``, with the first example."""
+    parts = [DateCounts(**part) for part in counts]
+    example = next((part.example for part in parts if part.example), "")
+    return DateCounts(sum(part.stated for part in parts), sum(part.unread for part in parts), example)
+
+
+def require_dates(files: Sequence[str], column_names: Mapping[str, str]) -> None:
+    """Raise InvalidInput if the files have articles, none with a date that can be read.
+
+    ``column_names``: as for ``rows.parse_article``. Reads until the first date.
+    """
+    counts, has_article = DateCounts(), False
+    for block in rows.read_blocks([file for file in files if file != jsonl.STDIN]):
+        for _, row in block.rows:
+            with suppress(InvalidInput):  # reported by the run
+                if not isinstance(row, InvalidInput):
+                    if rows.parse_article(row, column_names).published_at_ms is not None:
+                        return
+                    has_article = True
+                    counts.add(row, column_names, is_read=False)
+    if has_article:
+        column = column_names.get("published_at", "published_at")
+        none = f"no row has a date in the column {column!r}; name another with --column published_at=NAME"
+        raise InvalidInput(f"within: {counts.problem() or none}, or leave out --within.")

@@ -16,7 +16,6 @@ from functools import lru_cache
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
-from multidict import CIMultiDict
 
 from aggregator.http import auth, errors
 from aggregator.http.app_keys import BASE_PATH, METRICS, REQUEST_ID, SERVICE, SHUTTING_DOWN, is_public
@@ -108,7 +107,7 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
     headers.update(errors.SECURITY_HEADERS)
     headers.setdefault("Cache-Control", "no-store")
     if request.method in auth.SAFE_METHODS:
-        _add_cors_headers(request, headers, settings.cors_origins)
+        _add_cors_headers(request, response, settings.cors_origins)
     location = headers.get("Location", "")
     if location.startswith("/"):  # paths inside the service do not have the prefix of a proxy
         headers["Location"] = request.app[BASE_PATH] + location
@@ -119,9 +118,9 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
         headers["X-Request-Id"] = request[REQUEST_ID]
 
 
-def _add_cors_headers(request: web.Request, headers: CIMultiDict[str], cors_origins: str) -> None:
+def _add_cors_headers(request: web.Request, response: web.StreamResponse, cors_origins: str) -> None:
     """Let pages of the allowed origins read the response."""
-    origin = _allowed_origin(request)
+    origin, headers = _allowed_origin(request, response.status), response.headers
     if origin != ANY_ORIGIN and cors_origins and request.path.startswith("/v1/"):
         headers["Vary"] = ", ".join(filter(None, (headers.get("Vary"), "Origin")))
     if origin is not None:
@@ -130,14 +129,14 @@ def _add_cors_headers(request: web.Request, headers: CIMultiDict[str], cors_orig
         headers["Cross-Origin-Resource-Policy"] = "cross-origin"
 
 
-def _allowed_origin(request: web.Request) -> str | None:
+def _allowed_origin(request: web.Request, status: int = 200) -> str | None:
     """The value of Access-Control-Allow-Origin; None for other origins and for no origin.
 
-    Every page may ask for related articles and load the script that does, and read what is public.
+    Every page may ask for related articles, with a wrong key too, load the script, and read what is public.
     """
     origin, path = request.headers.get("Origin"), request.rel_url.raw_path
-    is_preflight = request.method == "OPTIONS" and path.endswith("/related")
-    if is_preflight or is_public(request) or path == PUBLIC_SCRIPT:
+    may_ask = path.endswith("/related") and (request.method == "OPTIONS" or status == 401)
+    if may_ask or is_public(request) or path == PUBLIC_SCRIPT:
         return ANY_ORIGIN
     if origin is None or not path.startswith("/v1/"):
         return None

@@ -32,6 +32,7 @@ from aggregator.index.codec.record_codec import decompress_text
 from aggregator.queries.reasons import kind_of, sentences, shared_words
 from aggregator.queries.relatedness import MIN_PROBABILITY as MIN_SCORE
 from aggregator.queries.relatedness import NO_RARITY, probability, related_evidence
+from aggregator.time_units import HOUR_MS
 from aggregator_client.wire import ExplainOut, ExplainSideOut, OverlapOut, RelatednessOut, SharedWord
 
 MAX_ITEMS_SHOWN = 200
@@ -133,11 +134,8 @@ def explain(
         shares = not is_match and shares_enough(later, earlier, evidence, policy)
         summary += _CONFIRMABLE_NOTE if shares else ""
         if are_news:
-            short = "in texts this short the figures are the news"
-            why = "updates_are_new is on" if policy.updates_are_new else short
-            summary += (
-                f" But their figures differ, and {why}: the later one is related, with updated figures."
-            )
+            why = "updates_are_new is on" if policy.updates_are_new else "in short texts they are the news"
+            summary += f" But their figures differ, and {why}: the later one is related."
     else:
         cause = "they were analyzed with different models"
         if a.lang != b.lang:
@@ -193,10 +191,10 @@ def _relatedness(
     a: ArticleRecord, b: ArticleRecord, evidence: Evidence, rarity: Mapping[str, float]
 ) -> RelatednessOut:
     similarity = float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0])
-    hours, shared = evidence.hours_apart, shared_words(a, b, rarity)
+    are_stored, shared = a.number and b.number, shared_words(a, b, rarity)
+    hours = abs(a.publication_ms - b.publication_ms) / HOUR_MS if are_stored else evidence.hours_apart
     related = related_evidence(a, b, similarity, evidence.distance, rarity, hours)
-    score = probability(related)
-    kind = kind_of(related, (hours or 0.0) / 24)
+    score, kind = probability(related), kind_of(related, (hours or 0.0) / 24)
     return RelatednessOut(
         sentences(kind, score, shared, hours),
         round(similarity, 3),

@@ -52,11 +52,13 @@ def _words(title: str, lang: str) -> dict[str, str]:
 
 
 def sentences(
-    kind: RelatedKind, probability: float, words: Sequence[tuple[str, float]], hours_apart: float | None
+    kind: RelatedKind, probability: float, words: Sequence[tuple[str, float]], hours: float | None
 ) -> str:
-    """The relation in two short sentences."""
+    """The relation in two short sentences; ``hours``: between them."""
     names = ", ".join(word for word, _ in words) or "nothing"
-    apart = "" if hours_apart is None else f", {hours_apart / 24:.0f} days apart"
+    number = f"{hours or 0:.0f} h" if (hours or 0) < 48 else f"{(hours or 0) / 24:.0f} days"
+    apart = "" if hours is None else f", {number} apart"
+    one_subject = f"Probability of one subject {probability:.3f}"
     if probability < MIN_PROBABILITY:
-        return f"Probably not one subject ({probability:.0%}). Common words: {names}{apart}."
-    return f"Probably one subject ({probability:.0%}): both are about {names}. {_SENTENCES[kind]}{apart}."
+        return f"{one_subject}, less than {MIN_PROBABILITY}: not related. Common words: {names}{apart}."
+    return f"{one_subject}: both are about {names}. {_SENTENCES[kind]}{apart}."

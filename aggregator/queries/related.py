@@ -37,6 +37,7 @@ CACHE_ENTRIES = 4096
 EVENT_MEMBERS_TTL_MS = 5_000
 # Articles of one interest of a reader that are looked up, in order, until there is an answer.
 MAX_LOOKUPS = 3
+# An interest of several for which there is no answer is represented by an article that is likelier than not.
 EVEN_ODDS = 0.5
 
 K = TypeVar("K")
@@ -134,12 +135,12 @@ class RelatedArticles:
         stored = await self._index.articles.get_many(list(read_ms))
         subjects = [replace(_subject_of(stored[id_]), binding=None) for id_ in read_ms if id_ in stored]
         not_found = [id_ for id_ in read_ms if id_ not in stored]
-        profiles = [(subject.article.terms, subject.article.minor_terms) for subject in subjects]
-        times = [read_ms[subject.id] for subject in subjects]
-        interests = ranking.interests_of(unit_vectors(profiles), times, options.limit)
+        vectors = unit_vectors([(s.article.terms, s.article.minor_terms) for s in subjects])
+        interests = ranking.interests_of(vectors, [read_ms[s.id] for s in subjects], options.limit)
         read = frozenset(subject.group for subject in subjects if subject.group is not None)
+        least = EVEN_ODDS if len(interests) > 1 and options.min_score is None else 1.0
         found = await asyncio.gather(
-            *(self._find_interest([subjects[at] for at in own], options, read) for own, _ in interests)
+            *(self._find_interest([subjects[i] for i in own], options, read, least) for own, _ in interests)
         )
         weights = [weight for _, weight in interests]
         return await self._answer(found, weights, options, ranking.HISTORY_DIVERSITY), not_found
@@ -193,17 +194,17 @@ class RelatedArticles:
         return Found(subject, asked_ms, event_numbers, candidates, ranked)
 
     async def _find_interest(
-        self, articles: Sequence[Subject], options: RelatedOptions, read: Groups
+        self, articles: Sequence[Subject], options: RelatedOptions, read: Groups, least: float
     ) -> Found | None:
         """What the first of an interest's articles finds, or the next ones if there is nothing to answer.
 
-        If they find nothing either, one article of which it is more likely than not.
+        If they find nothing either, one article of a probability of at least ``least``.
         """
         if options.min_score is not None:
             return await self._find(articles[0], options, read)
         weak: Found | None = None
         for subject in articles[:MAX_LOOKUPS]:
-            if (found := await self._find(subject, options, read, EVEN_ODDS)) is None:
+            if (found := await self._find(subject, options, read, least)) is None:
                 continue
             if likely := [each for each in found.ranked if each[1].probability >= self._min_score]:
                 return replace(found, ranked=likely)

@@ -25,7 +25,7 @@ def test_an_embedded_store_persists_between_commands(
     output = capsys.readouterr().out
     assert "Copies by the policy verified" in output
     assert "shared wording: containment" in output
-    assert "  relatedness: score " in output and ": Probably one subject (" in output
+    assert "  relatedness: score " in output and ": Probability of one subject 0." in output
     assert run("explain", *store, ORIGINAL["id"], "demo-unknown") == 1
     assert "under the id 'demo-unknown', and there is no file of that name." in capsys.readouterr().err
 

@@ -49,9 +49,10 @@ def test_two_sentences() -> None:
     """What both are about and in which way; of an unrelated pair what little they share."""
     words = (("Brackwater", 0.7), ("tunnel", 0.3))
     assert sentences("background", 0.934, words, 50.0) == (
-        "Probably one subject (93%): both are about Brackwater, tunnel. The earlier one is background of the "
-        "later one, 2 days apart."
+        "Probability of one subject 0.934: both are about Brackwater, tunnel. The earlier one is background "
+        "of the later one, 2 days apart."
     )
+    assert sentences("same_story", 0.9, words, 33.2).endswith("They tell one story, 33 h apart.")
     assert sentences("same_story", 0.05, (), None) == (
-        "Probably not one subject (5%). Common words: nothing."
+        "Probability of one subject 0.050, less than 0.85: not related. Common words: nothing."
     )

@@ -61,19 +61,25 @@ async def test_related_articles_of_a_text_and_of_several_ids(newsroom: Core) -> 
 
 
 async def test_an_interest_is_answered_by_any_of_its_articles() -> None:
-    """Without a likely answer by one that is as likely as not, unless a minimum is asked for."""
+    """Without a likely answer by one that is as likely as not, if it is one of several without a minimum.
+
+    A single interest is answered as its article is.
+    """
     newsroom = core(MemoryStore())
     words = story(1).split()
     await newsroom.post("read", " ".join(words))
     await newsroom.post("weak", " ".join(words[1::2][::-1] + story(2).split()))
+    await newsroom.post("other", "Estmark opens its orchards to visitors on Sunday.")
     alone = await newsroom.related.of_id("read", RelatedOptions(min_score=0.0))
     newsroom.related._min_score = 0.99
 
-    found, _ = await newsroom.related.of_ids({"read": 0})
+    found, _ = await newsroom.related.of_ids({"read": 0, "other": 0})
 
     assert [item.id for item in alone] == ["weak"] and 0.5 < (alone[0].score or 0.0) < 0.99
     assert [item.id for item in found] == ["weak"]
-    assert await newsroom.related.of_ids({"read": 0}, RelatedOptions(min_score=0.99)) == ([], [])
+    both = {"read": 0, "other": 0}
+    assert await newsroom.related.of_ids(both, RelatedOptions(min_score=0.99)) == ([], [])
+    assert await newsroom.related.of_ids({"read": 0}) == ([], [])
 
 
 async def test_ids_that_are_not_stored_do_not_fail_the_others(newsroom: Core) -> None:

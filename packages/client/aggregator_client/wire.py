@@ -425,7 +425,8 @@ class RelatednessOut(Struct):
     """Why two articles are related, or not."""
 
     summary: Annotated[
-        str, doc("The relation in two sentences.", "Probably one subject (83%): both are about Brackwater.")
+        str,
+        doc("The relation in two sentences.", "Probability of one subject 0.93: both are about rivers."),
     ]
     similarity: Annotated[float, doc("Cosine of all terms, 0 to 1.", 0.66)]
     score: Annotated[float, doc("Probability of one subject, 0 to 1.", 0.83)]

@@ -56,7 +56,7 @@ _MESSAGES_BY_TYPE: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = 
     ((driver.ReadOnlyError,), "The store at {at} is read-only (a replica); point store_url to the primary."),
     ((driver.OutOfMemoryError,), "The store at {at} is full; raise its maxmemory or shorten the retention."),
     (
-        (driver.ClusterDownError, driver.MasterDownError, driver.SlotNotCoveredError, driver.ClusterError),
+        (driver.ClusterError, driver.SlotNotCoveredError, driver.AskError),  # the last: of slots that move
         "The cluster at {at} has no primary for some hash slots; wait for its failover or repair it.",
     ),
     ((driver.NoScriptError,), "The store at {at} lost its cached scripts; try again."),

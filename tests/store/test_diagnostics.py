@@ -60,6 +60,7 @@ def caused_by(error: Exception, cause: Exception) -> Exception:
         (driver.ReadOnlyError("a replica"), "is read-only"),
         (driver.OutOfMemoryError("maxmemory"), "is full"),
         (driver.ClusterDownError("CLUSTERDOWN"), "no primary for some hash slots"),
+        (driver.MovedError("12813 127.0.0.1:24320"), "no primary for some hash slots"),
         (driver.NoScriptError("NOSCRIPT"), "lost its cached scripts"),
         (driver.ConnectionError("refused"), "cannot be reached"),
         (ConnectionResetError("reset"), "cannot be reached"),

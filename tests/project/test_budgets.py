@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_141, 244
+MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_175, 244
 MAX_LINES = {  # of each package of the server; modules at its top share one
     "analysis": 4_601,
     "auth": 505,
@@ -25,15 +25,15 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "dedup": 1_228,
     "events": 7_387,
     "http": 6_810,
-    "index": 5_331,
-    "ingest": 1_902,
+    "index": 5_349,
+    "ingest": 1_906,
     "provenance": 1_170,
     "queries": 1_610,
     "runtime": 1_090,
     "store": 3_796,
     "top": 2_422,
 }
-MAX_REPOSITORY_LINES = 60_668  # server and packages, without tests
+MAX_REPOSITORY_LINES = 60_702  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_200  # what is in tests/ and is no test; test cases have no budget
 TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
 MAX_BENCHMARK_WORDS = 4_000  # of docs/benchmarks, without rules of tables

@@ -36,6 +36,9 @@ MAX_SEARCH_PAGE = 100
 ONLY_LANGUAGE = 'Only articles in this language, e.g. "de"; "und": no language was detected.'
 BACKFILL = "An archive: verdicts without events; dated articles teach what is usual at their time."
 TAKE_DOWN = "Editors: true keeps the text from being stored again under any id (410), false lifts that."
+UNDO = (
+    "After a failed insert: copies that were not to keep leave with it, since the crawler has none of them."
+)
 ORDER = (
     "Order: time (last item), novelty (detection), size (items), each with cursors; surprise (items and "
     "sources of the last 30 minutes against the usual, handled events last) and growth (items per hour more "
@@ -254,6 +257,7 @@ class DeleteQuery(Struct, forbid_unknown_fields=True):
     """Query of the deletion of an article."""
 
     take_down: Annotated[bool, doc(TAKE_DOWN, True)] | None = None
+    undo: Annotated[bool, doc(UNDO, True)] = False
 
 
 class RelatedQuery(Struct, forbid_unknown_fields=True):

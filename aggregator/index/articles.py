@@ -33,6 +33,7 @@ from aggregator.index.bindings import (
     is_owned,
     next_canonical,
     shares_entries,
+    split_undone,
 )
 from aggregator.index.blocks import PLAN
 from aggregator.index.codec.postings import ArticleNumbers, decode_numbers, distinct
@@ -241,11 +242,13 @@ class Articles:
         sources: Sequence[str] = (),
         is_copy: IsCopy | None = None,
         before_removal: BeforeRemoval | None = None,
+        undo: bool = False,
     ) -> list[BindingSnapshot]:
         """Delete an article; its duplicates are repointed to the earliest one left.
 
         Those that are no copies of that by ``is_copy`` leave the group. ``before_removal`` is awaited with
-        each binding before it is removed, again if it changes meanwhile. Raises NotFound, Expired, and
+        each binding before it is removed, again if it changes meanwhile. ``undo``: copies that were not kept
+        are deleted, too (``split_undone``). Raises NotFound, Expired, and
         Forbidden for an article of none of ``sources`` (empty: of any). Returns the deleted bindings; the
         caller deletes their records last: until then a retry can complete the delete.
         """
@@ -253,14 +256,13 @@ class Articles:
             snapshot, found = await self._bindings.find_all(id_)
             if not all(is_owned(known.binding, sources) for known in found):
                 raise foreign_article_error(id_, sources)
-            removed = [
-                await self._remove(
-                    snapshot, known, sources=sources, is_copy=is_copy, before_removal=before_removal
+            removed = list[BindingSnapshot]()
+            for known in found:
+                removed += await self._remove(
+                    snapshot, known, sources=sources, is_copy=is_copy, before=before_removal, undo=undo
                 )
-                for known in found
-            ]
-            if any(removed):
-                return [known for known in removed if known is not None]
+            if removed:
+                return removed
         raise AssertionError("unreachable")
 
     async def orphaned_records(self, id_: str) -> list[ArticleRecord]:
@@ -279,10 +281,9 @@ class Articles:
         key = keys.binding(id_)
         snapshot = await self._segments.read({space: [key]})
         known = binding_in_space(snapshot, space, key)
-        if known is None or not (removed := await self._remove(snapshot, known, below_number=below_number)):
-            return False
-        await self._records.delete({removed.binding.number: space})
-        return True
+        removed = await self._remove(snapshot, known, below_number=below_number) if known else []
+        await self._records.delete({each.binding.number: space for each in removed})
+        return bool(removed)
 
     async def _remove(
         self,
@@ -292,49 +293,56 @@ class Articles:
         below_number: int | None = None,
         sources: Sequence[str] = (),
         is_copy: IsCopy | None = None,
-        before_removal: BeforeRemoval | None = None,
-    ) -> BindingSnapshot | None:
-        """Remove an owned binding, whatever version it binds meanwhile; None if there is none to remove."""
+        before: BeforeRemoval | None = None,
+        undo: bool = False,
+    ) -> list[BindingSnapshot]:
+        """Remove an owned binding, whatever version it binds meanwhile; what was removed, maybe nothing."""
         space, key = known.space, keys.binding(known.binding.id)
         for _ in commit_attempts(_conflict_message(known.binding.id)):
             if below_number is not None and known.binding.number >= below_number:
-                return None
-            if before_removal is not None:
-                await before_removal(known)
-            if not await self._store.commit(await self.removal_transaction(snapshot, known, is_copy)):
-                return known
+                return []
+            if before is not None:
+                await before(known)
+            transaction, removed = await self.removal_transaction(snapshot, known, is_copy, undo=undo)
+            if not await self._store.commit(transaction):
+                return removed
             snapshot = await self._segments.read({space: [key]})
             current = binding_in_space(snapshot, space, key)
             if current is None or not is_owned(current.binding, sources):
-                return None
+                return []
             known = current
         raise AssertionError("unreachable")
 
     async def removal_transaction(
-        self, snapshot: Snapshot, known: BindingSnapshot, is_copy: IsCopy | None = None
-    ) -> Transaction:
-        """The transaction that removes ``known``; its duplicates are repointed as by ``delete``."""
+        self, snapshot: Snapshot, known: BindingSnapshot, is_copy: IsCopy | None = None, *, undo: bool = False
+    ) -> tuple[Transaction, list[BindingSnapshot]]:
+        """The transaction that removes ``known`` as by ``delete``, and all that it removes."""
         group, canonical = await self._read_group(snapshot, known)
+        group, others = split_undone(known.binding, group) if undo else (group, list[BindingSnapshot]())
         is_canonical = known.binding.outcome.match is None
         new_canonical = next_canonical(known.binding, group) if is_canonical else canonical
         promoted = new_canonical.binding if is_canonical and new_canonical else None
-        to_index = bindings_to_index(known.binding, _remaining_members(known, group, canonical), promoted)
+        removed, remaining = [known, *others], _remaining_members(known, group, canonical)
+        entering = [b for each in removed for b in bindings_to_index(each.binding, remaining, promoted)]
+        to_index = list({b.number: b for b in entering}.values())
         records = await self._read_records(known.space, [*to_index, promoted] if promoted else to_index)
         own = dict[int, ArticleRecord]()
         with suppress(DamagedValue):
-            own = await self._read_records(known.space, [known.binding])
+            own = await self._read_records(known.space, [each.binding for each in removed])
         leaders, indexed, leading = NO_LEADERS, list[ArticleRecord](), list[ArticleRecord]()
         if new_canonical is not None and is_canonical:
             leaders, indexed, leading = await self._examine(new_canonical, group, is_copy)
-        return self._transactions(snapshot.stacks[known.space]).delete(
+        transaction = self._transactions(snapshot.stacks[known.space]).delete(
             known,
             group,
             new_canonical,
             [*indexed, *(records[b.number] for b in to_index if b.number in records)],
             [*leading, *(r for n, r in records.items() if promoted and n == promoted.number)],
             leaders,
-            own.get(known.binding.number),
+            others,
+            own,
         )
+        return transaction, removed
 
     async def _read_group(
         self, snapshot: Snapshot, known: BindingSnapshot, limit: int | None = None

@@ -193,13 +193,13 @@ def repoint(
 ) -> Binding:
     """A member's binding after ``removed`` left: "new" if it becomes canonical, else pointing to that.
 
-    ``match_left``: the article that it was matched to is in another group now.
+    ``match_left``: the article that it was matched to left the group, too.
     """
     match = binding.outcome.match
     if match is None:
         return binding
     if new_canonical is None:  # the canonical article has expired; the group keeps its id
-        if match.id != removed.id:
+        if match.id != removed.id and not match_left:
             return binding
         moved = dataclasses.replace(match, id=match.canonical_id, number=match.canonical_first)
         return _with_outcome(binding, dataclasses.replace(binding.outcome, match=moved))
@@ -228,6 +228,18 @@ def next_canonical(removed: Binding, group: DuplicateGroup) -> BindingSnapshot |
     """The canonical article after ``removed`` left: the duplicate with the earliest first version."""
     left = [m for m in group.members if m.binding.id != removed.id]
     return min(left, key=lambda m: _arrival_order(m.binding), default=None)
+
+
+def split_undone(undone: Binding, group: DuplicateGroup) -> tuple[DuplicateGroup, list[BindingSnapshot]]:
+    """The group without those that leave with an article that the crawler did not store, and these.
+
+    They are the copies that it was told to drop since; all of a canonical article.
+    """
+    staying, leaving = list[BindingSnapshot](), list[BindingSnapshot]()
+    for member in group.members:
+        is_later = undone.outcome.match is None or member.binding.first_version > undone.first_version
+        (leaving if is_later and not member.binding.outcome.keep else staying).append(member)
+    return dataclasses.replace(group, members=tuple(staying)), leaving
 
 
 def bindings_to_index(

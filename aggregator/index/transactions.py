@@ -12,7 +12,7 @@ replaced by an update) is marked DEAD, and its record is deleted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Final
 
@@ -57,6 +57,7 @@ from aggregator.time_units import DAY_MS
 SKETCH_BUCKET_MAX_BYTES = 64 * 1024
 NO_BUCKETS: Final[Mapping[bytes, bytes | None]] = MappingProxyType({})
 NO_LEADERS: Final[Mapping[str, Binding]] = MappingProxyType({})
+NO_RECORDS: Final[Mapping[int, ArticleRecord]] = MappingProxyType({})
 
 
 class SegmentTransactions:
@@ -149,21 +150,23 @@ class SegmentTransactions:
         records_to_index: Sequence[ArticleRecord],
         promoted: Sequence[ArticleRecord] = (),
         leaders: Mapping[str, Binding] = NO_LEADERS,
-        record: ArticleRecord | None = None,
+        others: Sequence[BindingSnapshot] = (),
+        records: Mapping[int, ArticleRecord] = NO_RECORDS,
     ) -> Transaction:
         """Delete an article; the duplicates of its ``group`` are repointed to ``new_canonical``.
 
         ``promoted``: the records of those that become canonical. ``leaders``: the canonical articles, by id,
-        of those that leave the group. ``record``: that of the article, if it is still stored.
+        of those that leave the group. ``others``: what is deleted with it, of the group no longer.
+        ``records``: of those that are deleted, by number, if they are still stored.
         """
         removed = current.binding
-        writes: list[Write] = [
-            self._removal_write(current.key),
-            *self._reindex(records_to_index),
-            *self._mark_dead(removed),
-            StreamAdd(self._tag + keys.STREAM, encode_stream_entry("deleted", removed, record)),
-            *self._repoint_members(removed, group, new_canonical, leaders, promoted),
-        ]
+        left = {other.binding.id for other in others}
+        writes = self._repoint_members(removed, group, new_canonical, leaders, promoted, left)
+        writes += self._reindex(records_to_index)
+        for each in (current, *others):
+            entry = encode_stream_entry("deleted", each.binding, records.get(each.binding.number))
+            writes += [self._removal_write(each.key), *self._mark_dead(each.binding)]
+            writes.append(StreamAdd(self._tag + keys.STREAM, entry))
         if removed.outcome.match is None:
             writes.append(Put(self._tag + keys.tombstone(removed.first_version), keys.DEAD))
         checks = (*self._segment_checks, ValueEquals(current.key, current.raw), *group.unchanged_checks)
@@ -240,12 +243,14 @@ class SegmentTransactions:
         new_canonical: BindingSnapshot | None,
         leaders: Mapping[str, Binding],
         promoted: Sequence[ArticleRecord],
+        left: Set[str] = frozenset(),
     ) -> list[Write]:
         stays, moves = new_canonical.binding if new_canonical else None, []
         for binding in (member.binding for member in group.members):
             if binding.id != removed.id and binding.outcome.match is not None:
                 leader = leaders.get(binding.id, stays)
-                match_left = leaders.get(binding.outcome.match.id, stays) is not leader
+                matched = binding.outcome.match.id
+                match_left = matched in left or leaders.get(matched, stays) is not leader
                 moves.append((binding, repoint(binding, removed, leader, match_left=match_left)))
         writes = self._move(group.first_number, moves)
         return writes + [write for record in promoted for write in self._term_writes(record)]

@@ -170,7 +170,7 @@ class Decider:
             record, outcome, checks, snapshot.unchanged_check(probe.space, keys.VERSION), snapshot.values
         )
         if replaced is not None:
-            removal = await self._index.articles.removal_transaction(snapshot, replaced)
+            removal, _ = await self._index.articles.removal_transaction(snapshot, replaced)
             # One transaction advances the version once.
             transaction = Transaction(
                 removal.checks + transaction.checks, removal.writes[:-1] + transaction.writes

@@ -194,11 +194,14 @@ class IngestService:
             results[item.position] = self._finished_answer(item, analyze_ms, dry_run)
         return results
 
-    async def delete(self, id_: str, *, sources: tuple[str, ...] = (), take_down: bool = False) -> None:
+    async def delete(
+        self, id_: str, *, sources: tuple[str, ...] = (), take_down: bool = False, undo: bool = False
+    ) -> None:
         """Remove an article from the index and from its event; ``take_down``: refuse its text from now on.
 
-        Its records are deleted last, so a repeated delete finishes. Raises NotFound, Forbidden for an article
-        of none of ``sources`` (empty: of any), CommitConflict, StoreUnavailable.
+        ``undo``: with the copies that the crawler was told to drop since, for it has none of them. Records
+        are deleted last, so a repeated delete finishes. Raises NotFound, Forbidden for an article of none of
+        ``sources`` (empty: of any), CommitConflict, StoreUnavailable.
         """
         await self._before_write()
         try:
@@ -207,8 +210,9 @@ class IngestService:
                 sources=sources,
                 is_copy=self._is_copy,
                 before_removal=self._refuse_text if take_down else None,
+                undo=undo,
             )
-            versions = {b.binding.number: (b.binding.first_version, b.space) for b in removed}
+            versions = {b.binding.number: (b.binding.first_version, b.binding.id, b.space) for b in removed}
             if self._dual_writer is not None:
                 await self._dual_writer.replicate_removal(removed)
         except NotFound:
@@ -216,13 +220,13 @@ class IngestService:
                 await self._dual_writer.ensure_absent(id_)
             orphaned = await self._index.articles.orphaned_records(id_)
             owned = [r for r in orphaned if not sources or spelled_as(r.source, sources)]
-            versions = {r.number: (r.first_version, r.space) for r in owned}
+            versions = {r.number: (r.first_version, id_, r.space) for r in owned}
             if not versions:
                 raise
-        for first_version in dict.fromkeys(first_version for first_version, _ in versions.values()):
+        for first_version, gone in dict.fromkeys((first, gone) for first, gone, _ in versions.values()):
             if self._on_delete is not None:
-                await self._on_delete(first_version, id_, self._clock())
-        await self._index.records.delete({number: space for number, (_, space) in versions.items()})
+                await self._on_delete(first_version, gone, self._clock())
+        await self._index.records.delete({number: space for number, (_, _, space) in versions.items()})
 
     async def _refuse_text(self, known: BindingSnapshot) -> None:
         """Refuse the text that is removed next; in a shadow space another recipe may hash it."""

@@ -102,6 +102,19 @@ async def test_a_failed_insert_removes_its_reservation(client: Client) -> None:
     assert (await client.submit({"id": "b", "text": edited(story(1), 2)})).verdict == "new"
 
 
+async def test_a_failed_insert_takes_the_copies_that_were_dropped(client: Client) -> None:
+    """Nobody has the story then: the next copy is new. A plain delete makes the first copy the original."""
+    for n, undo in ((1, True), (2, False)):
+        first = await client.submit({"id": f"a{n}", "text": story(n)})
+        assert not (await client.submit({"id": f"b{n}", "text": edited(story(n), 2)})).keep
+        assert await (client.undo(first) if undo else client.delete(f"a{n}"))
+
+        copy = await client.submit({"id": f"c{n}", "text": edited(story(n), 3)})
+        assert (copy.verdict, copy.keep) == (("new", True) if undo else ("duplicate", False))
+        again = await client.submit({"id": f"a{n}", "text": story(n)})
+        assert again.canonical_id == (f"c{n}" if undo else f"b{n}")
+
+
 async def test_a_failed_insert_of_a_duplicate_with_news_is_undone(client: Client) -> None:
     """Else copies of the fuller version would be dropped, though the crawler does not have it."""
     beginning = " ".join(story(1).split()[:120])

@@ -82,8 +82,8 @@ class NewsPleaseItem(scrapy.Item):
 @pytest.mark.integration
 async def test_the_news_please_example_drops_duplicates() -> None:
     """Read as news-please reads its file; the items have its types: the source is bytes."""
-    text = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```ini\n(.*?)```", text, re.DOTALL)
+    text = (ROOT / "docs" / "guides" / "news-please.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```ini[^\n]*\n(.*?)```", text, re.DOTALL)
     parser = RawConfigParser()
     parser.read_string(example)
     settings = {name.upper(): _literal(value) for name, value in parser["Scrapy"].items()}

@@ -42,7 +42,9 @@ class _BlockedService(FakeService):
             raise
         return await super().submit(article, dry_run=dry_run, sources=sources)
 
-    async def delete(self, id_: str, *, sources: tuple[str, ...] = (), take_down: bool = False) -> None:
+    async def delete(
+        self, id_: str, *, sources: tuple[str, ...] = (), take_down: bool = False, undo: bool = False
+    ) -> None:
         await self.proceed.wait()
         await super().delete(id_)
 

@@ -16,9 +16,9 @@ async def seal(newsroom: Core) -> None:
     await segments.seal(space, (await segments.stack(space)).last, newsroom.clock())
 
 
-def binding_snapshot(number: int, match: Match | None = None) -> BindingSnapshot:
+def binding_snapshot(number: int, match: Match | None = None, *, keep: bool = True) -> BindingSnapshot:
     """A binding as it was read."""
-    outcome = Outcome("new") if match is None else Outcome("duplicate", match=match)
+    outcome = Outcome("new") if match is None else Outcome("duplicate", match=match, keep=keep)
     binding = Binding(number, number, b"h" * 16, f"a{number}", outcome)
     return BindingSnapshot(TAG + keys.BINDING + keys.id_hash(binding.id), encode_binding(binding), binding)
 

@@ -24,6 +24,7 @@ from aggregator.index.bindings import (
     next_canonical,
     repoint,
     source_hash,
+    split_undone,
 )
 from aggregator.index.snapshot import SegmentStack, Snapshot
 from aggregator.store.base import Store
@@ -130,6 +131,19 @@ def test_the_earliest_duplicate_becomes_canonical(numbers: list[int]) -> None:
 
     left = set(numbers) - {2}
     assert (promoted.binding.number if promoted else None) == min(left, default=None)
+
+
+def test_later_copies_that_were_not_kept_leave_with_what_is_undone() -> None:
+    """With a copy those that came after it, with the canonical article all; a kept one stays."""
+    dropped = [binding_snapshot(n, match(1, 1), keep=False) for n in (2, 5)]
+    kept = [binding_snapshot(n, match(1, 1)) for n in (3, 4)]
+    members = group(1, dropped[0], *kept, dropped[1])
+
+    for undone, leaving in ((binding_snapshot(1), dropped), (kept[0], dropped[1:])):
+        staying, left = split_undone(undone.binding, members)
+        assert left == leaving
+        assert staying.members == tuple(m for m in members.members if m not in leaving)
+        assert staying.unchanged_checks == members.unchanged_checks
 
 
 def test_the_new_canonical_article_is_new() -> None:

@@ -97,6 +97,21 @@ def test_duplicates_of_an_expired_original_keep_its_id() -> None:
     assert (moved.id, moved.number, moved.canonical_id) == ("a1", 1, "a1")
 
 
+def test_what_is_deleted_with_an_article_leaves_nothing_behind() -> None:
+    """No binding, state or row; what was matched to it is matched to the next canonical article."""
+    removed, other = binding_snapshot(1), binding_snapshot(2, match(1, 1), keep=False)
+    heir, member = binding_snapshot(3, match(2, 1)), binding_snapshot(4, match(2, 1))
+    transaction = SEGMENT.delete(removed, group(1, heir, member), heir, [], others=[other])
+    puts = {w.key: w.value for w in transaction.writes if isinstance(w, Put)}
+    deleted = [w.key for w in transaction.writes if isinstance(w, Delete)]
+
+    assert {removed.key, other.key, TAG + keys.state(3), TAG + keys.duplicate_ids(1)} == set(deleted)
+    assert puts[TAG + keys.state(1)] == puts[TAG + keys.state(2)] == keys.DEAD
+    assert decode_binding(puts[heir.key]).outcome == Outcome("new")
+    assert decode_binding(puts[member.key]).outcome.match == match(3, 3)
+    assert len([w for w in transaction.writes if isinstance(w, StreamAdd)]) == 2
+
+
 def test_update_replaces_the_version_and_keeps_the_outcome() -> None:
     """The old number is dead; the binding has the new number and the old verdict."""
     before = binding_snapshot(3, match(1, 1))

@@ -274,6 +274,88 @@ async def test_delete_promotes_the_earliest_copy(newsroom: Core) -> None:
     assert [r.id for r in await newsroom.index.articles.group_members("c")] == ["b", "c", "d"]
 
 
+@pytest.mark.parametrize("edits", [(2, 3, 4), (0, 0, 0), (2, 2, 0)])
+async def test_what_is_undone_takes_the_copies_that_were_dropped(
+    newsroom: Core, edits: tuple[int, ...]
+) -> None:
+    """Copies with other or the same words: the next one is new, and so is the article itself."""
+    texts = [edited(story(1), seed) if seed else story(1) for seed in edits]
+    deleted: list[str] = []
+
+    async def on_delete(first_version: int, id_: str, now_ms: int) -> None:
+        deleted.append(id_)
+
+    newsroom.ingest._on_delete = on_delete
+    await newsroom.post("a", story(1))
+    assert not any([(await newsroom.post(id_, texts[i])).outcome.keep for i, id_ in enumerate("bc")])
+
+    await newsroom.ingest.delete("a", undo=True)
+
+    assert sorted(deleted) == ["a", "b", "c"]
+    for id_ in "abc":
+        with pytest.raises(NotFound):
+            await newsroom.index.articles.get(id_)
+    items, _ = await newsroom.index.stream.read({}, 100)
+    assert [i.id for i in items if i.kind == "deleted"] == ["a", "b", "c"]
+    assert (await newsroom.post("d", texts[2])).outcome.verdict == "new"
+    again = (await newsroom.post("a", story(1))).outcome
+    assert again.match is not None and again.match.canonical_id == "d"
+    assert (await newsroom.post("b", texts[0])).outcome.match is not None
+
+
+async def test_what_was_kept_becomes_the_original_of_what_is_undone(newsroom: Core) -> None:
+    """A fuller copy, also of one that leaves, and only copies of it are dropped from then on."""
+    beginning = " ".join(story(1).split()[:120])
+    await newsroom.post("a", beginning, title="Ferry sold", source="Gazette")
+    await newsroom.post("b", edited(beginning, 1, changes=1), title="Ferry sold", source="Radio")
+    fuller = (await newsroom.post("c", story(1), title="Ferry sold", source="Coastline")).outcome
+    await newsroom.post("d", edited(story(1), 2), title="Ferry sold", source="Courier")
+    assert fuller.match is not None and fuller.keep
+
+    await newsroom.ingest.delete("a", undo=True)
+
+    assert [r.id for r in await newsroom.index.articles.group_members("c")] == ["c"]
+    assert (await newsroom.index.articles.get("c")).outcome.verdict == "new"
+    late = (await newsroom.post("e", edited(story(1), 3), title="Ferry sold", source="Herald")).outcome
+    assert late.match is not None and (late.keep, late.match.canonical_id) == (False, "c")
+
+
+async def test_undoing_a_copy_takes_the_copies_of_its_news(newsroom: Core) -> None:
+    """They were dropped for it; what was dropped before stays, with the original."""
+    beginning = " ".join(story(1).split()[:120])
+    await newsroom.post("a", beginning, title="Ferry sold", source="Gazette")
+    await newsroom.post("b", edited(beginning, 1, changes=1), title="Ferry sold", source="Radio")
+    assert (await newsroom.post("c", story(1), title="Ferry sold", source="Coastline")).outcome.keep
+    for id_, text in (("d", story(1)), ("e", story(1))):
+        assert not (await newsroom.post(id_, text, title="Ferry sold", source="Courier")).outcome.keep
+
+    await newsroom.ingest.delete("c", undo=True)
+
+    assert [r.id for r in await newsroom.index.articles.group_members("a")] == ["a", "b"]
+    assert (await newsroom.post("e", story(1), title="Ferry sold", source="Courier")).outcome.keep
+
+
+async def test_after_concurrent_undoing_the_crawler_has_the_story(store: Store) -> None:
+    """Two processes post copies and undo the original: what is left is a copy of an article to keep."""
+    newsrooms = [core(store), core(store)]
+    for burst in range(8):
+        base, (one, other) = story(2000 + burst), newsrooms
+        ids = [f"{burst}-{n}" for n in range(7)]
+        await one.post(ids[0], base)
+        posts = [
+            newsrooms[n % 2].post(id_, edited(base, n) if n % 3 else base)
+            for n, id_ in enumerate(ids[1:], start=1)
+        ]
+        undone = other.ingest.delete(ids[0], undo=True)
+        answers = await asyncio.gather(*posts[:3], undone, *posts[3:])
+        kept = {a.id for a in answers if isinstance(a, Answer) and a.outcome.keep}
+        left = await one.index.articles.get_many(ids)
+        for stored in left.values():
+            assert (stored.outcome.match.canonical_id if stored.outcome.match else stored.record.id) in kept
+        late = (await one.post(f"{burst}-late", edited(base, 9))).outcome
+        assert late.keep != bool(kept)
+
+
 async def test_after_a_delete_the_exact_copy_is_found(newsroom: Core) -> None:
     """An exact copy shares the original's index entries; it gets its own when the original is deleted."""
     await newsroom.post("a", story(1))
@@ -404,17 +486,18 @@ async def test_burst_has_exactly_one_new(store: Store, policy: Policy) -> None:
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.sampled_from("pppppd")), max_size=25))
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.sampled_from("pppppdu")), max_size=25))
 async def test_any_history_keeps_groups_consistent(history: list[tuple[int, int, str]]) -> None:
-    """Posts, updates and deletes in any order: stored matches refer to live canonical articles only."""
+    """Posts, updates, deletes, undoing in any order: stored matches refer to live canonical articles only."""
     newsroom = core(MemoryStore())
     live: dict[str, str] = {}
     for writer, text, action in history:
         id_ = f"id{writer}"
-        if action == "d":
+        if action in "du":
             if id_ in live:
-                await newsroom.ingest.delete(id_)
-                del live[id_]
+                await newsroom.ingest.delete(id_, undo=action == "u")
+                stored_ids = await newsroom.index.articles.get_many(list(live))
+                live = {id_: text for id_, text in live.items() if id_ in stored_ids}
             continue
         live[id_] = edited(story(text), writer, changes=3)
         await newsroom.post(id_, live[id_])

@@ -232,7 +232,9 @@ class FakeService:
             timings_ms={"analyse": 1.25, "lookup": 0.5},
         )
 
-    async def delete(self, id_: str, *, sources: tuple[str, ...] = (), take_down: bool = False) -> None:
+    async def delete(
+        self, id_: str, *, sources: tuple[str, ...] = (), take_down: bool = False, undo: bool = False
+    ) -> None:
         stored = await self.get(id_)
         if sources and stored.record.source not in sources:
             raise foreign_article_error(id_, sources)

@@ -156,7 +156,7 @@ class Client(Reader):
         """
         if not decision.stored or decision.id is None:
             return False
-        return await self.delete(decision.id)
+        return await self._delete(decision.id, "?undo=true")
 
     @asynccontextmanager
     async def reservation(self, article: Mapping[str, Any]) -> AsyncIterator[Decision]:
@@ -178,14 +178,7 @@ class Client(Reader):
 
         ``take_down``, for editors: True refuses its text from now on, False lifts that and deletes nothing.
         """
-        query = "" if take_down is None else f"?take_down={str(take_down).lower()}"
-        try:
-            await self._connection.request(
-                "DELETE", f"/v1/articles/{quote(id, safe='')}{query}", None, self._deadline_s
-            )
-        except NotFound:
-            return False
-        return True
+        return await self._delete(id, "" if take_down is None else f"?take_down={str(take_down).lower()}")
 
     async def ready(self) -> bool:
         """Whether the service is ready and accepts the key; if not, logs the reason in one line."""
@@ -213,6 +206,14 @@ class Client(Reader):
         return f"The service is not ready: {problem}" if problem else ""
 
     # -- internals -----------------------------------------------------------------------------
+
+    async def _delete(self, id: str, query: str) -> bool:
+        path = f"/v1/articles/{quote(id, safe='')}{query}"
+        try:
+            await self._connection.request("DELETE", path, None, self._deadline_s)
+        except NotFound:
+            return False
+        return True
 
     def _encode(self, article: Mapping[str, Any]) -> bytes:
         return encode_article(article, self._zone, self._outcomes.add_undated)

@@ -270,7 +270,7 @@ class VerdictOut(OutcomeOut):
         doc("Whether it is stored: not by a dry run, in another's store, or of an untrusted source.", True),
     ] = True
     created: Annotated[
-        bool, doc("Whether this request stored it first, to be kept (201): DELETE undoes it.", True)
+        bool, doc("Whether this request stored it first, to be kept (201); DELETE ?undo=true.", True)
     ] = False
 
 

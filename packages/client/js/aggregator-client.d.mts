@@ -62,7 +62,7 @@ export class Client {
   check(article: ArticleIn): Promise<Decision>;
   /** One decision per article, in order; a rejected article gets the verdict "refused". */
   submitMany(articles: Iterable<ArticleIn>, options?: { dryRun?: boolean }): Promise<Decision[]>;
-  /** Removes the reservation that `submit` made; false if it made none. */
+  /** Removes what the call stored first, to be kept; false, and nothing is removed, if it stored nothing. */
   undo(decision: Decision): Promise<boolean>;
   /** Submits the article, runs the body, and undoes the reservation if the body throws. */
   reservation<T>(article: ArticleIn, body: (decision: Decision) => T | Promise<T>): Promise<T>;
@@ -814,6 +814,6 @@ export interface VerdictOut {
   unchecked?: boolean;
   /** Whether it is stored: not by a dry run, in another's store, or of an untrusted source. */
   stored?: boolean;
-  /** Whether this request stored it first, to be kept (201): DELETE undoes it. */
+  /** Whether this request stored it first, to be kept (201); DELETE ?undo=true. */
   created?: boolean;
 }

@@ -187,7 +187,7 @@ export class Client {
 
   /** @param {Decision} decision */
   async undo(decision) {
-    return decision.stored && decision.id !== null ? this.delete(decision.id) : false;
+    return decision.stored && decision.id !== null ? this._delete(decision.id, "?undo=true") : false;
   }
 
   /**
@@ -212,8 +212,12 @@ export class Client {
   }
 
   /** @param {string} id @param {{takeDown?: boolean}} [options] */
-  async delete(id, options = {}) {
-    const query = options.takeDown === undefined ? "" : `?take_down=${options.takeDown}`;
+  delete(id, options = {}) {
+    return this._delete(id, options.takeDown === undefined ? "" : `?take_down=${options.takeDown}`);
+  }
+
+  /** @param {string} id @param {string} query */
+  async _delete(id, query) {
     try {
       await this._request("DELETE", `/v1/articles/${encodeURIComponent(id)}${query}`);
       return true;

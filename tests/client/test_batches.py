@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from aggregator_client import Client
+from aggregator_client import Client, Unavailable
 from tests.client import misbehaving
 from tests.client.test_connection import VERDICT
 
@@ -50,6 +50,31 @@ async def test_only_lines_without_a_verdict_are_sent_again() -> None:
 
     assert batches == [["0", "1", "2"], ["1"], ["1"]]
     assert [decision.id for decision in decisions] == ["0", "1", "2"]
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("virtual_time")
+async def test_a_failed_batch_loses_no_decision() -> None:
+    """Failing closed, the exception has those so far; all articles are counted, if their number is known."""
+
+    async def handler(request: web.Request) -> web.Response:
+        ids = [json.loads(line)["id"] for line in (await request.read()).splitlines()]
+        lines = [{"error": BUSY} if int(id_) in (257, 300) else {**VERDICT, "id": id_} for id_ in ids]
+        return web.Response(body=b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+
+    for sent, unchecked in ((articles(600), 90), (iter(articles(600)), 2)):
+        async with (
+            misbehaving.serving(handler) as url,
+            Client(url, batch_deadline_s=30, on_failure="closed") as client,
+        ):
+            with pytest.raises(Unavailable, match=r"^Busy\.$") as raised:
+                await client.submit_many(sent)
+
+        decisions = raised.value.decisions
+        assert [d.id or d.verdict for d in decisions] == [
+            "unknown" if n in (257, 300) else str(n) for n in range(512)
+        ]
+        assert (client.counts["checked"], client.counts["unchecked"]) == (510, unchecked)
 
 
 @pytest.mark.integration

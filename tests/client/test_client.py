@@ -83,13 +83,18 @@ async def test_submit_many_keeps_the_order_and_isolates_invalid_articles(client:
     rows = [{"id": str(i), "text": story(i // 2)} for i in range(300)]
     rows[7] = {"id": "bad"}
     rows[9] = {"id": "worse", "body": "no such field"}
+    rows[11] = {"id": "response.body", "text": b"Words."}  # type: ignore[dict-item]
     decisions = await client.submit_many(rows)
 
     assert [d.verdict for d in decisions[:10]] == [
         "new", "duplicate", "new", "duplicate", "new", "duplicate", "new", "refused", "new", "refused",
     ]  # fmt: skip
+    assert (decisions[11].verdict, decisions[11].problem) == (
+        "refused", "text: expected str, found bytes; decode it.",
+    )  # fmt: skip
+    assert await client.submit(rows[11]) == decisions[11]
     assert "text" in decisions[7].problem and "body" in decisions[9].problem
-    assert all(d.id == str(i) for i, d in enumerate(decisions) if i not in (7, 9))
+    assert all(d.id == str(i) for i, d in enumerate(decisions) if i not in (7, 9, 11))
 
 
 async def test_a_failed_insert_removes_its_reservation(client: Client) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator_client.decision import (
+    ARTICLE_FIELDS,
     NOT_AN_AGGREGATOR,
     Decision,
     JsonDates,
@@ -52,6 +53,17 @@ ANSWER: dict[str, Any] = {
 def problem(status: int) -> dict[str, Any]:
     """A problem as in an answer or a line of a batch."""
     return {"type": "about:blank", "title": "No", "status": status, "detail": "text: empty.", "code": "x"}
+
+
+@pytest.mark.parametrize("name", sorted({*ARTICLE_FIELDS} - {"published_at"}))
+@pytest.mark.parametrize("value", [b"words", bytearray(b"words"), memoryview(b"words")])
+def test_bytes_are_no_text(name: str, value: Any) -> None:
+    """As JSON they would be Base64, which the service would store as the text."""
+    with pytest.raises(InvalidInput) as caught:
+        encode_article({"text": "Words.", name: value})
+
+    assert str(caught.value) == f"{name}: expected str, found {type(value).__name__}; decode it."
+    assert caught.value.field == name
 
 
 @pytest.mark.parametrize("keep", [True, False])

@@ -24,7 +24,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Sized
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Literal
@@ -135,18 +135,25 @@ class Client(Reader):
     async def submit_many(
         self, articles: Iterable[Mapping[str, Any]], *, dry_run: bool = False
     ) -> list[Decision]:
-        """One Decision per article, in order. Errors: see the module."""
+        """One Decision per article, in order. Errors: see the module, with the ``decisions`` so far."""
         decisions: list[Decision] = []
         batch: list[bytes | Decision] = []
-        for article in articles:
-            try:
-                batch.append(self._encode(article))
-            except InvalidInput as error:
-                batch.append(Decision("refused", problem=str(error), kind="refused"))
-            if len(batch) == BATCH_LINES:
-                decisions += await self._submit_batch(batch, dry_run)
-                batch = []
-        return decisions + (await self._submit_batch(batch, dry_run) if batch else [])
+        try:
+            for article in articles:
+                try:
+                    batch.append(self._encode(article))
+                except InvalidInput as error:
+                    batch.append(Decision("refused", problem=str(error), kind="refused"))
+                if len(batch) == BATCH_LINES:
+                    await self._submit_batch(batch, dry_run, decisions)
+                    batch = []
+            if batch:
+                await self._submit_batch(batch, dry_run, decisions)
+        except (Unavailable, ConfigurationError) as error:
+            for _ in range(len(articles) - len(decisions) if isinstance(articles, Sized) else 0):
+                self._count(_without_verdict(error))  # not sent
+            raise
+        return decisions
 
     async def undo(self, decision: Decision) -> bool:
         """Remove what the call stored that made this decision; False if it stored no article first, to keep.
@@ -245,21 +252,24 @@ class Client(Reader):
         else:
             self._outcomes.add_unchecked(decision.kind, decision.problem)
 
-    async def _submit_batch(self, rows: Sequence[bytes | Decision], dry_run: bool) -> list[Decision]:
+    async def _submit_batch(
+        self, rows: Sequence[bytes | Decision], dry_run: bool, decisions: list[Decision]
+    ) -> None:
+        """Append the decisions on a batch. Raises, failing closed, the first reason why one is missing."""
         lines = [row for row in rows if isinstance(row, bytes)]
         query = "?dry_run=true" if dry_run else self._query
         limits_s = self._batch_deadline_s, self._deadline_s
         results = iter(await submit_lines(self._connection, lines, query, *limits_s))
-        decisions: list[Decision] = []
+        error: Unavailable | ConfigurationError | None = None
         for row in rows:
             result = row if isinstance(row, Decision) else next(results)
             if not isinstance(result, Decision):
-                if not self._fails_open:
-                    raise result
-                result = _without_verdict(result)
+                error, result = error or result, _without_verdict(result)
             self._count(result)
             decisions.append(result)
-        return decisions
+        if error is not None and not self._fails_open:
+            error.decisions = decisions
+            raise error
 
 
 def _without_verdict(error: Unavailable | ConfigurationError) -> Decision:

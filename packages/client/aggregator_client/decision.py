@@ -72,7 +72,7 @@ def encode_article(
     """The article as JSON, with its date as ``dates.py`` reads it, in ``zone`` if it is local.
 
     ``on_undated`` is called if the date cannot be read; it is then left out. Halves of surrogate pairs are
-    replaced by U+FFFD. Raises InvalidInput for unknown fields and values that JSON cannot represent.
+    replaced by U+FFFD. Raises InvalidInput for unknown fields, bytes and values that JSON cannot represent.
     """
     if not isinstance(article, Mapping):
         raise InvalidInput(
@@ -87,6 +87,9 @@ def encode_article(
     if unread:
         on_undated()
     given = {name: value for name, value in dated.items() if value is not None}
+    for name, value in given.items():
+        if isinstance(value, bytes | bytearray | memoryview):  # as JSON it would be Base64
+            raise InvalidInput(f"{name}: expected str, found {type(value).__name__}; decode it.", field=name)
     try:
         try:
             return msgspec.json.encode(given)

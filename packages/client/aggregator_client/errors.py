@@ -11,9 +11,18 @@ ClientError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 
 class ClientError(Exception):
-    """Base class of all exceptions that this package defines."""
+    """Base class of all exceptions that this package defines.
+
+    ``decisions``: of ``submit_many``, one ``Decision`` per article of the batches that were sent, in order,
+    "unknown" for those without a verdict.
+    """
+
+    decisions: Sequence[Any] = ()
 
 
 class InvalidInput(ClientError):

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -64,6 +65,28 @@ async def test_a_long_wait_is_logged_once_a_minute(
     with caplog.at_level(logging.WARNING):
         await until_available(step)
     assert caplog.messages == ["articles not processed yet, retrying until it succeeds: away"] * 2
+
+
+async def test_the_wait_for_a_service_that_was_never_reached_says_its_end(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is 3 s, whatever the pauses are, and the log says so."""
+    monkeypatch.setattr(retry_forever, "INITIAL_BACKOFF_S", 0.2)
+    clock_s = [100.0]
+
+    async def sleep(pause_s: float) -> None:
+        clock_s[0] += pause_s
+
+    monkeypatch.setattr(retry_forever, "time", SimpleNamespace(monotonic=lambda: clock_s[0]))
+    monkeypatch.setattr(retry_forever, "asyncio", SimpleNamespace(sleep=sleep))
+
+    async def attempt(_: Sequence[int]) -> list[int | Exception]:
+        raise StoreUnavailable("refused")
+
+    with caplog.at_level(logging.WARNING), pytest.raises(StoreUnavailable):
+        await retry_forever.send_until_answered([1], attempt, (StoreUnavailable,), may_wait=lambda: False)
+    assert clock_s[0] == pytest.approx(103.0)
+    assert caplog.messages == ["1 articles not processed yet, retrying for about 3 s in all: refused"]
 
 
 @pytest.mark.integration

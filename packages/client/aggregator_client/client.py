@@ -12,7 +12,7 @@ the client retries within its deadline. Without a verdict after that it **fails 
 | its text was taken down (410) | "refused", not to be kept | "refused", not to be kept |
 
 One article and a batch follow one rule. Articles that were rejected, or got no verdict while failing open,
-are counted and logged (``outcomes.py``); ``ready`` checks the service and the key before a crawl.
+are counted and logged; ``ready`` checks the service and the key before a crawl.
 
 An article with the verdict "new" is reserved: later copies are duplicates of it. When the crawler's own
 insert fails, it submits the article again later (the same id gets "new" again) or removes the reservation
@@ -62,16 +62,16 @@ class Client(Reader):
         url: Base URL of the service.
         key: API key, if the service requires one.
         deadline_s: Time limit in seconds for one article from when it is sent, retries included. Answers by
-            which a busy service asks for a later attempt extend it (``connection.py``).
-        batch_deadline_s: Time limit in seconds for each batch of ``BATCH_LINES`` articles; ``deadline_s`` for
-            one that cannot be sent, since nothing answers at ``url``.
-        on_failure: "open" or "closed", see the module.
+            which a busy service asks for a later attempt extend it, by 10 s in total.
+        batch_deadline_s: Time limit in seconds for each batch of 256 articles; ``deadline_s`` for one that
+            cannot be sent, since nothing answers at ``url``.
+        on_failure: "open" (the verdict is "unknown") or "closed" (an exception) without an answer.
         concurrency: Maximum number of requests in flight; further calls wait for a slot.
         outcomes: Counts the articles; by default a new one.
         backfill: All articles are an archive or a backlog: they get verdicts and fire no events.
         timezone: Where dates without an offset are local, such as "Europe/Berlin"; without it they are not
-            read. ``published_at`` may be in any form of ``dates.py``; what cannot be read for certain is left
-            out and counted as "undated".
+            read. ``published_at`` may be RFC 3339, RFC 2822 or Unix time; what cannot be read for certain is
+            left out and counted as "undated".
 
     Raises ConfigurationError for an invalid ``url``, ``on_failure`` or ``timezone``.
     """
@@ -119,13 +119,13 @@ class Client(Reader):
 
     @property
     def counts(self) -> Counter[str]:
-        """Number of articles by outcome, such as "duplicate" or "unchecked/timeout" (``outcomes.py``)."""
+        """Number of articles by outcome, such as "duplicate" or "unchecked/timeout"."""
         return self._outcomes.counts
 
     # -- before an insert ----------------------------------------------------------------------
 
     async def submit(self, article: Mapping[str, Any]) -> Decision:
-        """Check and store one article. Errors: see the module."""
+        """Check and store one article. Raises, failing closed, Unavailable and ConfigurationError."""
         return await self._decide(article, "/v1/articles" + self._query)
 
     async def check(self, article: Mapping[str, Any]) -> Decision:
@@ -135,7 +135,7 @@ class Client(Reader):
     async def submit_many(
         self, articles: Iterable[Mapping[str, Any]], *, dry_run: bool = False
     ) -> list[Decision]:
-        """One Decision per article, in order. Errors: see the module, with the ``decisions`` so far."""
+        """One Decision per article, in order. Errors: as of ``submit``, with the ``decisions`` so far."""
         decisions: list[Decision] = []
         batch: list[bytes | Decision] = []
         try:

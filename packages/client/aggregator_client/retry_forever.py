@@ -65,10 +65,12 @@ async def send_until_answered(
             waiting_since_s, log_at_s = now_s, now_s + LOG_AFTER_S
         elif now_s >= log_at_s:
             waiting = what or f"{len(items) - len(results)} articles"
-            log.warning("%s not processed yet, retrying until it succeeds: %s", waiting, failure)
+            limit = "until it succeeds" if may_wait() else f"for about {FIRST_CONTACT_TIMEOUT_S:.0f} s in all"
+            log.warning("%s not processed yet, retrying %s: %s", waiting, limit, failure)
             log_at_s = now_s + LOG_INTERVAL_S
-        if now_s - waiting_since_s > FIRST_CONTACT_TIMEOUT_S and not may_wait():
+        left_s = waiting_since_s + FIRST_CONTACT_TIMEOUT_S - now_s
+        if left_s <= 0 and not may_wait():
             raise failure
-        await asyncio.sleep(pause_s)
+        await asyncio.sleep(pause_s if may_wait() else min(pause_s, left_s))
         pause_s = min(2 * pause_s, MAX_BACKOFF_S)
     return [results[i] for i in range(len(items))]

@@ -26,21 +26,21 @@ Items wait for a free request, so a service that is slower than the spider slows
 downloads no more pages while those in processing exceed SCRAPER_SLOT_MAX_ACTIVE_SIZE. While a service that
 fails open does not answer, 8 items pass every 2 s.
 
-Dates may have any form of ``dates.py``. One that cannot be read for certain, such as a local time without
-NEWSDEDUP_TIMEZONE, is omitted and counted as ``undated``.
+Dates may be RFC 3339, RFC 2822, Unix time or ``datetime``. One that cannot be read for certain, such as a
+local time without NEWSDEDUP_TIMEZONE, is omitted and counted as ``undated``.
 
-An id that is no address gets the host of the item's URL before it (``feed_ids.py``): sites count from 1.
+An id that is no address gets the host of the item's URL before it: sites count from 1.
 
 Put the pipeline directly before the one that stores. When a later pipeline raises or drops the item, the
 reservation is removed, so that copies by other outlets are not duplicates of an article that was never
 stored. Needs Scrapy >= 2.14 and its asyncio reactor (the default).
 
 No item passes unchecked unseen: each is counted in the crawl's stats (``newsdedup/checked`` and its parts by
-verdict, ``newsdedup/unchecked`` and its parts by reason, see ``outcomes.py``), reported by a warning at most
-once a minute, and by an error at the end if more than 1 % passed. An item that the service rejects, such as
-one without a text, passes in both modes and is counted as ``newsdedup/rejected``. A dropped item is logged in
-one line. What was wrong with the items as they were extracted is counted as ``newsdedup/problem/NAME`` and
-logged in one line at the end.
+verdict, ``newsdedup/unchecked`` and its parts by reason such as ``newsdedup/unchecked/timeout``), reported by
+a warning at most once a minute, and by an error at the end if more than 1 % passed. An item that the service
+rejects, such as one without a text, passes in both modes and is counted as ``newsdedup/rejected``. A dropped
+item is logged in one line. What was wrong with the items as they were extracted is counted as
+``newsdedup/problem/NAME`` and logged in one line at the end.
 """
 
 from __future__ import annotations

@@ -31,7 +31,6 @@ from aggregator_archive.arrays import (
 from aggregator_archive.cluster import Links, components
 from aggregator_archive.columns import Columns, DistinctTexts, open_columns
 from aggregator_archive.encode import UNDATED
-from aggregator_archive.job import Method
 from aggregator_archive.pair_rule import COPY, SHARES_ENOUGH, PairRule, order_by_arrival, outlet_codes
 
 PAIRS_PER_TASK = 1 << 18
@@ -52,11 +51,11 @@ class ConfirmedPairs:
     weak_resemblance: npt.NDArray[np.float32]
 
 
-def confirm_to_file(directory: str, pairs: Pairs, method: Method, policy: Policy, out: str) -> None:
+def confirm_to_file(directory: str, pairs: Pairs, policy: Policy, out: str) -> None:
     """Verify candidates of the columns in ``directory``; writes the file ``out``, unless it exists."""
 
     def compute() -> dict[str, Array]:
-        confirmed = confirm_pairs(open_columns(Path(directory)), pairs, method, policy)
+        confirmed = confirm_pairs(open_columns(Path(directory)), pairs, policy)
         arrays = {name: getattr(confirmed, name) for name in _PAIR_FIELDS}
         overlaps = {name: getattr(confirmed.overlaps, name).astype(np.float32) for name in OVERLAP_FIELDS}
         return arrays | overlaps
@@ -64,10 +63,10 @@ def confirm_to_file(directory: str, pairs: Pairs, method: Method, policy: Policy
     save_once(Path(out), compute)
 
 
-def confirm_pairs(columns: Columns, pairs: Pairs, method: Method, policy: Policy) -> ConfirmedPairs:
-    """The pairs that are duplicates by the method's rule, with their estimates."""
+def confirm_pairs(columns: Columns, pairs: Pairs, policy: Policy) -> ConfirmedPairs:
+    """The pairs that are duplicates by the rule of the service, with their estimates."""
     overlaps = estimate_overlaps(columns, pairs)
-    decisions = _decide_pairs(columns, pairs, overlaps, method, policy)
+    decisions = PairRule(columns, policy).decide(pairs, overlaps.containment)
     kept = decisions == COPY
     weak = ~kept & (overlaps.resemblance >= MIN_WEAK_RESEMBLANCE)
     return ConfirmedPairs(
@@ -78,15 +77,6 @@ def confirm_pairs(columns: Columns, pairs: Pairs, method: Method, policy: Policy
         pairs[weak],
         overlaps.resemblance[weak].astype(np.float32),
     )
-
-
-def _decide_pairs(
-    columns: Columns, pairs: Pairs, pair_overlaps: PairOverlaps, method: Method, policy: Policy
-) -> npt.NDArray[np.uint8]:
-    """(n,) the decision on each pair (``pair_rule.py``)."""
-    if method.verify == "containment":
-        return PairRule(columns, policy).decide(pairs, pair_overlaps.containment)
-    return np.full(len(pairs), COPY, np.uint8)
 
 
 def _distances(columns: Columns, pairs: Pairs) -> npt.NDArray[np.uint8]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from aggregator import jsonl
@@ -39,13 +39,9 @@ class DateCounts:
             "write them as 2026-01-05T03:02:00Z or 2026-01-05"
         )
 
-    def as_json(self) -> dict[str, Any]:
-        """The fields."""
-        return asdict(self)
-
 
 def total(counts: Iterable[Mapping[str, Any]]) -> DateCounts:
-    """The sum of counts ``as_json``, with the first example."""
+    """The sum of counts given by their fields, with the first example."""
     parts = [DateCounts(**part) for part in counts]
     example = next((part.example for part in parts if part.example), "")
     return DateCounts(sum(part.stated for part in parts), sum(part.unread for part in parts), example)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -168,7 +168,7 @@ def _chunk_arrays(block: rows.Block, encoder: Encoder) -> dict[str, Array]:
             kept.append(False)
     columns, spaces, sources = arrays_from_signatures(signatures)
     metadata = {
-        "spaces": spaces, "sources": sources, "bad": bad, "texts": texts, "dates": dates.as_json(),
+        "spaces": spaces, "sources": sources, "bad": bad, "texts": texts, "dates": asdict(dates),
     }  # fmt: skip
     about = np.frombuffer(json.dumps(metadata).encode(), np.uint8)
     return {"about": about, "kept": np.array(kept, bool), **columns}

@@ -23,26 +23,11 @@ RepresentativeRule = Literal["earliest", "longest", "medoid"]
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
-    """The method of each stage.
-
-    encode       simhash | sketch | combined: joins that propose candidates
-    verify       none | containment
-    cluster      union-find | average, with ``threshold``
-    radius_bits  radius of the fingerprint join, 0 to 3
-    """
-
-    encode: str = "combined"
-    verify: str = "containment"
-    cluster: str = "average"
-    threshold: float = 0.02
-    radius_bits: int = 3
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
     """Everything that determines the result of a run.
 
+    threshold   minimum average resemblance within a group, 0 to 1
+    radius_bits maximum Hamming distance of fingerprints that are compared, 0 to 3
     within_ms   link only articles whose dates differ by less; None: of any dates
     cap         maximum number of distinct texts in a group
     by_headline remove rows by their headlines, although no row has a text
@@ -53,8 +38,9 @@ class Job:
     inputs: tuple[str, ...]
     out_dir: Path
     encoding: Encoding = field(default_factory=Encoding)
-    method: Method = field(default_factory=Method)
     policy: Policy = field(default_factory=Policy)
+    threshold: float = 0.02
+    radius_bits: int = 3
     within_ms: int | None = None
     cap: int = 1_000
     representative: RepresentativeRule = "earliest"
@@ -79,7 +65,7 @@ class Job:
             "version": WORK_FORMAT_VERSION,
             "files": files,
             "encoding": asdict(self.encoding),
-            "method": asdict(self.method),
+            "method": [self.threshold, self.radius_bits],
             "policy": asdict(self.policy),
             "within_ms": self.within_ms,
             "cap": self.cap,

@@ -12,7 +12,7 @@ import resource
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -226,7 +226,7 @@ def write_results(
     summary = _summarize_run(job, result, choice, bad, worker_count, peak_memory) | {
         "first_bad_row": example,
         "rows_with_text": texts,
-        "dates": dates.total(about["dates"] for about in metadata).as_json(),
+        "dates": asdict(dates.total(about["dates"] for about in metadata)),
     }
     report.write_report(job.out_dir, result, choice.copy_of, summary, articles_by_row)
     report.write_review(job.out_dir, result, choice.copy_of, clusters, articles_by_row)

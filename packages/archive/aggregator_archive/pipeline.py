@@ -95,9 +95,8 @@ def run_pipeline(
     with clock.measure("cluster"):
         progress.start_stage("cluster", None, "pairs")
         links = _strong_links(len(columns), confirmed)
-        split = average_linkage if job.method.cluster == "average" else None
-        weak = _weak_links(columns, confirmed, links) if split else None
-        clustering = cluster(links, split, job.method.threshold, job.cap, weak)
+        weak = _weak_links(columns, confirmed, links)
+        clustering = cluster(links, average_linkage, job.threshold, job.cap, weak)
     return DedupeResult(
         columns=columns,
         distinct_texts=distinct,
@@ -140,13 +139,11 @@ def _gather(job: Job, chunks: Sequence[Path]) -> tuple[Columns, DistinctTexts]:
 
 
 def _join(job: Job, row_count: int, pool: Pool, progress: ProgressListener) -> tuple[Pairs, int]:
-    encode = job.method.encode
-    parts = partitions(row_count, bits=encode != "sketch", sketch_keys=encode != "simhash")
+    parts = partitions(row_count, bits=True, sketch_keys=True)
     progress.start_stage("join", len(parts), "partitions")
     files = [job.work_dir / "candidates" / f"{part.name}.npz" for part in parts]
-    min_containment = containment_floor(job.policy) if job.method.verify == "containment" else 0.0
     tasks = [
-        (part, str(job.work_dir / "columns"), job.method.radius_bits, min_containment, str(file))
+        (part, str(job.work_dir / "columns"), job.radius_bits, containment_floor(job.policy), str(file))
         for part, file in zip(parts, files, strict=True)
     ]
     uncompared = 0
@@ -169,7 +166,7 @@ def _confirm(
     progress.start_stage("confirm", len(starts), "slices")
     files = [job.work_dir / "confirmed" / f"{start:012}.npz" for start in starts]
     tasks = (
-        (str(job.work_dir / "columns"), candidates[start:end], job.method, job.policy, str(file))
+        (str(job.work_dir / "columns"), candidates[start:end], job.policy, str(file))
         for start, end, file in zip(starts, ends, files, strict=True)
     )
     for _ in pool.map(confirm_to_file, tasks):

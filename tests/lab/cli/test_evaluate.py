@@ -98,8 +98,8 @@ def test_clusters_pairs_and_related_articles_are_scored(
     assert run("evaluate", "related", "--json", "--compare", "tf-idf", file) == 0
     (result,) = json.loads(capsys.readouterr().out)
     assert result["rankings"][2]["recall"] == 1.0
-    assert run("evaluate", "related", "--show", "2", "--unrelated", file, file) == 0
-    assert "1.00 on average" in capsys.readouterr().out
+    assert run("evaluate", "related", "--show", "2", file) == 0
+    assert "of brute force" in capsys.readouterr().out
     assert run("evaluate", "related", "--compare", "rank", file) == 2
     assert "'rank' is not one of tf-idf" in capsys.readouterr().err
     assert run("evaluate", "clusters", gold) == run("evaluate", "pairs", pairs) == 0
@@ -267,3 +267,59 @@ def test_the_table_is_printed_before_curves_are_drawn(
     assert run("evaluate", "near-duplicates", "--plot", "a.png", write_jsonl(tmp_path / "gold", *rows)) == 2
     printed = capsys.readouterr()
     assert "verified" in printed.out and "best F1" in printed.out and "No space left" in printed.err
+
+
+def test_wrong_pairs_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Missed and wrong ones with both texts, for articles and for pairs; the table names the rule."""
+    rows = [
+        {**article_body(row), "cluster": label}
+        for row, label in ((ORIGINAL, "tram"), (EDITED, "ferry"), (OTHER, "tram"))
+    ]
+    file, errors = write_jsonl(tmp_path / "gold", *rows), str(tmp_path / "errors.jsonl")
+
+    assert run("evaluate", "own", "--errors", errors, file) == 0
+    printed = capsys.readouterr()
+    assert "`verified` is the rule of the service" in printed.out
+    listed = [json.loads(line) for line in Path(errors).read_text().splitlines()]
+    found = {(frozenset((row["id1"], row["id2"])), row["error"]) for row in listed}
+    tram, copy, bees = (row["id"] for row in (ORIGINAL, EDITED, OTHER))
+    assert found == {(frozenset((tram, copy)), "wrong"), (frozenset((tram, bees)), "missed")}
+    assert f"1 missed pairs, 1 wrong ones: {errors}" in printed.err
+
+    again = str(tmp_path / "again.jsonl")
+    assert run("evaluate", "own", "--errors", again, errors) == 0  # the file is one of pairs
+    assert len(Path(again).read_text().splitlines()) == 2
+    plain = write_jsonl(tmp_path / "plain", article_body(OTHER))
+    assert run("evaluate", "own", "--errors", again, plain) == 2
+    assert "`evaluate duplicates FILE --page judge.html` needs none." in capsys.readouterr().err
+    assert run("evaluate", "near-duplicates", "--grid", "--errors", again, file) == 2
+    assert "--grid: leave out --errors" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "options"),
+    [
+        ("left,right,is_copy", "{text},{text},{n}", "text1=left --column text2=right --column same=is_copy."),
+        (
+            "key,is_copy,later one,first",
+            "{n}7,no,{text},{text}",
+            "'text1=later one' --column text2=first --column same=is_copy.",
+        ),
+        (
+            "body,day",
+            "{text},2026-01-0{n}",
+            "articles with --column text=NAME (and, with labels, --column ",
+        ),
+        ("body", "{text}", "--column text1=body --column text2=NAME --column same=NAME."),
+    ],
+)
+def test_unknown_columns_are_answered_with_those_of_articles_and_of_pairs(
+    header: str, row: str, options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pairs are not taken for articles without labels; their columns are guessed from the values."""
+    file = tmp_path / "own.csv"
+    text = "The ferry between Brackwater and Estmark runs again."
+    file.write_text("\n".join([header, *(row.format(n=n, text=text) for n in range(2))]), encoding="utf-8")
+
+    assert run("evaluate", "own", str(file)) == 2
+    assert options in capsys.readouterr().err

@@ -18,7 +18,7 @@ from aggregator_archive.dates import DateCounts, require_dates
 from aggregator_archive.encode import Encoding
 from aggregator_archive.executors import open_pool, track_peak_memory
 from aggregator_archive.input_check import check_inputs
-from aggregator_archive.job import Job, Method, discard_empty_work, prepare_work_dir
+from aggregator_archive.job import Job, discard_empty_work, prepare_work_dir
 from aggregator_archive.output import write_results
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
 
@@ -77,19 +77,15 @@ def _worker_count(inputs: Sequence[str]) -> int:
 
 def build_job(args: argparse.Namespace, settings: Settings) -> Job:
     """The job for the options. Raises ConfigurationError."""
-    method = Method(
-        encode=args.encode, verify=args.verify, cluster=args.cluster,
-        radius_bits=args.radius,
-        **({} if args.threshold is None else {"threshold": args.threshold}),
-    )  # fmt: skip
-    if args.cluster == "average" and not 0 <= method.threshold <= 1:
-        raise ConfigurationError(f"threshold: {method.threshold:g} is not a resemblance from 0 to 1.")
+    if not 0 <= args.threshold <= 1:
+        raise ConfigurationError(f"threshold: {args.threshold:g} is not a resemblance from 0 to 1.")
     encoding = Encoding(settings.models_dir, tuple(sorted(args.column)), args.lang or "", args.shingles)
     return Job(
         inputs=tuple(args.files),
         out_dir=Path(args.out),
         encoding=encoding,
-        method=method,
+        threshold=args.threshold,
+        radius_bits=args.radius,
         policy=selected_policy(args, settings)[1],
         within_ms=args.within,
         cap=args.cap,

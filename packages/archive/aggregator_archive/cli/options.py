@@ -25,9 +25,6 @@ def add_dedupe_command(commands: Any) -> None:
     _add_io_options(command.add_argument_group("input and output"))
     _add_grouping_options(command.add_argument_group("grouping"))
     _add_execution_options(command.add_argument_group("execution"))
-    _add_method_options(
-        command.add_argument_group("other methods", "Compare them with `aggregator evaluate methods`.")
-    )
     command.add_argument(
         "--load",
         action="store_true",
@@ -106,27 +103,12 @@ def _add_grouping_options(group: Any) -> None:
         help="maximum Hamming distance of fingerprints that are compared, 0 to 3 (default 3)",
     )  # fmt: skip
     group.add_argument(
-        "--threshold", metavar="X", type=float,
+        "--threshold", metavar="X", type=float, default=0.02,
         help="minimum average resemblance within a group (default 0.02)",
     )  # fmt: skip
     group.add_argument(
         "--cap", metavar="N", type=common_options.positive_int, default=1000,
         help="maximum number of distinct texts in a group (default 1000)",
-    )  # fmt: skip
-
-
-def _add_method_options(group: Any) -> None:
-    group.add_argument(
-        "--encode", default="combined", choices=("combined", "simhash", "sketch"),
-        help="source of candidate pairs: joins of fingerprints and sketches (default combined)",
-    )  # fmt: skip
-    group.add_argument(
-        "--verify", choices=("containment", "none"), default="containment",
-        help="check of candidate pairs: shared wording (default containment)",
-    )  # fmt: skip
-    group.add_argument(
-        "--cluster", choices=("average", "union-find"), default="average",
-        help="how groups are formed from pairs: average linkage (default average), or connected components",
     )  # fmt: skip
 
 

@@ -27,12 +27,13 @@ from aggregator.settings import Settings
 from aggregator_archive.cli.dedupe import selected_policy
 from aggregator_archive.input_check import require_columns
 from aggregator_archive.optional_imports import import_optional
-from aggregator_archive.rows import read_rows
+from aggregator_archive.rows import CONTENT_FIELDS, listed, read_rows
 from aggregator_lab.cli.evaluate_options import COLUMNS
-from aggregator_lab.evaluation import calibration, plots
+from aggregator_lab.evaluation import calibration, plots, wrong_pairs
 from aggregator_lab.evaluation.calibration import Curve
-from aggregator_lab.evaluation.rankings import LIBRARIES_OF_RANKINGS, RANKINGS
-from aggregator_lab.labeled import load_articles, load_labeled, originals_first, shuffle
+from aggregator_lab.evaluation.rankings import BM25, RANKINGS
+from aggregator_lab.evaluation.wrong_pairs import WrongPair
+from aggregator_lab.labeled import load_articles, load_labeled, originals_first, shuffle, two_valued
 from aggregator_lab.model_writing import check_writable
 
 if TYPE_CHECKING:
@@ -47,17 +48,21 @@ PROTOCOLS_BY_COLUMNS = {("text1", "text2"): "pairs", ("cluster",): "near-duplica
 def own(args: argparse.Namespace, settings: Settings) -> int:
     """Run the protocol that fits the columns of the files, and say which."""
     _check_files(args)
-    columns = set[str]()
-    for row in itertools.islice(read_rows(args.files, args.column), COLUMN_ROWS):
-        columns.update(row)
+    rows = list(itertools.islice(read_rows(args.files, args.column), COLUMN_ROWS))
+    columns = {column for row in rows for column in row}
     wrong = {c: c.strip().lower() for c in columns if c not in COLUMNS}
     if mapped := [f"{name}={c}" for c, name in sorted(wrong.items()) if name in {*COLUMNS} - columns]:
         options = " ".join(f"--column {shlex.quote(pair)}" for pair in mapped)
         raise InvalidInput(f"Names of columns are in lower case; map these with {options}.")
     wanted, name = next(item for item in PROTOCOLS_BY_COLUMNS.items() if columns.issuperset(item[0]))
+    if rows and not wanted and columns.isdisjoint(CONTENT_FIELDS):
+        raise InvalidInput(_columns_to_map(rows))
+    if args.errors and not wanted:
+        raise InvalidInput("--errors needs labels; `evaluate duplicates FILE --page judge.html` needs none.")
     found = f"columns {', '.join(wanted)}" if wanted else "no labels (cluster, or text1, text2 and same)"
     print(f"{found} in {', '.join(sorted(columns))}: `aggregator evaluate {name}`", file=sys.stderr)
     chosen = args.protocols[name].parse_args([*args.files, *(["--json"] if args.json else [])])
+    chosen.errors = args.errors
     for option in (*SETTING_FIELDS, "config_file", "column"):
         if hasattr(args, option):
             setattr(chosen, option, getattr(args, option))
@@ -65,13 +70,31 @@ def own(args: argparse.Namespace, settings: Settings) -> int:
     return int(getattr(importlib.import_module(module), function)(chosen, settings))
 
 
+def _columns_to_map(rows: Sequence[dict[str, Any]]) -> str:
+    """The columns of rows without any that is known, and options that map them, for pairs by their values."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    judged = [c for c in columns if all(two_valued(row.get(c)) is not None for row in rows)]
+    chars = {c: sum(len(str(row.get(c, ""))) for row in rows) for c in columns if c not in judged}
+    longest = sorted(chars, key=lambda column: -chars[column])[:2]
+    named = (*sorted(longest, key=columns.index), "NAME", "NAME")[:2]
+    pairs = zip(("text1", "text2", "same"), (*named, judged[-1] if judged else "NAME"), strict=True)
+    return (
+        f"The columns are {listed(columns)}; map them: articles with --column text=NAME (and, with labels, "
+        f"--column cluster=NAME), pairs with "
+        + " ".join(f"--column {shlex.quote(f'{field}={column}')}" for field, column in pairs)
+        + "."
+    )
+
+
 def _check_files(args: argparse.Namespace, *others: str) -> None:
     """Refuse before any work files that cannot be read, columns that are missing, and a plot."""
     jsonl.check_readable([*args.files, *others])
     require_columns(args.files, args.column)
-    if getattr(args, "plot", None):
+    given = vars(args)
+    if given.get("plot"):
         plots.check_plot(Path(args.plot))
-        check_writable(Path(args.plot))
+    for file in filter(None, (given.get("plot"), given.get("errors"))):
+        check_writable(Path(file))
 
 
 def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
@@ -80,8 +103,11 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
 
     _check_files(args, *args.background)
     gold, background = _load_gold(args)
-    _check_calibration(args, gold)
+    if args.plot or args.calibrate:
+        calibration.check_article_count(gold)
     if args.grid:
+        if args.errors or args.calibrate or args.plot:
+            raise InvalidInput("--grid: leave out --errors, --calibrate and --plot.")
         return _evaluate_grid(args, gold, background)
     analyzer = load_analyzer(settings)
     name, policy = selected_policy(args, settings)
@@ -97,7 +123,12 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
         )
     )
     sizes = f"{len(gold)} labeled articles, {len(background)} in the background, random orders: {args.orders}"
-    table = f"{sizes}\n{protocol.format_table(rows)}"
+    table = f"{sizes}\n{protocol.format_table(rows)}\n{wrong_pairs.HINT.format(name)}"
+    if args.errors:
+        articles = {article.id: article for article in (*background, *(item.article for item in gold))}
+        wrong = next(row.wrong for row in rows if row.policy == name)
+        pairs = [WrongPair(articles[a], articles[b], same) for a, b, same in wrong]
+        wrong_pairs.write(args.errors, pairs)
     curves = _duplicate_curves(args, gold, analyzer)
     return _print_rows(args, [row.as_json() for row in rows], table, curves)
 
@@ -169,7 +200,8 @@ def clusters(args: argparse.Namespace, settings: Settings) -> int:
 
     _check_files(args, *args.background)
     gold, analyzer = _load_labeled(args), load_analyzer(settings)
-    _check_calibration(args, gold)
+    if args.plot or args.calibrate:
+        calibration.check_article_count(gold)
     background, policy = load_articles(args.background, args.column), selected_policy(args, settings)[1]
     rows = asyncio.run(
         protocol.evaluate_groups(gold, analyzer, policy=policy, orders=args.orders, background=background)
@@ -185,7 +217,10 @@ def pairs(args: argparse.Namespace, settings: Settings) -> int:
     _check_files(args)
     judged = protocol.parse_pairs(read_rows(args.files, args.column))
     report = protocol.evaluate(judged, load_analyzer(settings))
-    print(json.dumps(report.as_json()) if args.json else protocol.format_table(report))
+    table = f"{protocol.format_table(report)}\n{wrong_pairs.HINT.format('verified')}"
+    print(json.dumps(report.as_json()) if args.json else table, flush=True)
+    if args.errors:
+        wrong_pairs.write(args.errors, report.wrong("verified"))
     return EXIT_OK
 
 
@@ -195,14 +230,12 @@ def related(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator_lab.evaluation.article_files import read_articles
     from aggregator_lab.evaluation.judgments import read_judgments
 
-    _check_files(args, *args.background, *args.unrelated)
+    _check_files(args, *args.background)
     if missing := set(args.compare or ()).difference(RANKINGS):
         raise InvalidInput(f"--compare: {missing.pop()!r} is not one of {', '.join(RANKINGS)}.")
-    for name in args.compare or ():
-        if name in LIBRARIES_OF_RANKINGS:
-            import_optional(*LIBRARIES_OF_RANKINGS[name])
+    if "bm25" in (args.compare or ()):
+        import_optional(*BM25)
     analyzer, background = load_analyzer(settings), load_articles(args.background, args.column)
-    unrelated = read_articles(args.unrelated, columns=args.column).articles if args.unrelated else []
     results = []
     for file in args.files:
         rows = read_rows([file], args.column)
@@ -219,7 +252,6 @@ def related(args: argparse.Namespace, settings: Settings) -> int:
                 policy=selected_policy(args, settings)[1],
                 compare=args.compare or (),
                 judgments=read_judgments(args.judged, [file]) if args.judged else (),
-                unrelated=unrelated,
             )
         )
         results.append({"file": Path(file).name, **report.as_json()})
@@ -331,27 +363,15 @@ def _print_rows(
     return EXIT_OK
 
 
-def _check_calibration(args: argparse.Namespace, gold: Sequence[LabeledArticle]) -> None:
-    if args.plot or args.calibrate:
-        calibration.check_article_count(gold)
-
-
 def _duplicate_curves(
     args: argparse.Namespace, labeled: Sequence[LabeledArticle], analyzer: Analyzer
 ) -> list[Curve]:
     """Calibration curves; empty without ``--calibrate`` and ``--plot``."""
     if not args.plot and not args.calibrate:
         return []
-    return calibration.duplicate_curves(*_analyze_labeled(labeled, analyzer))
-
-
-def _analyze_labeled(
-    labeled: Sequence[LabeledArticle], analyzer: Analyzer
-) -> tuple[list[Analysis], list[str]]:
-    """Analyses of the articles that can be analyzed, and their labels."""
     results = analyzer.analyze_many([item.article for item in labeled])
     usable = [(r, item.label) for r, item in zip(results, labeled, strict=True) if isinstance(r, Analysis)]
-    return [analysis for analysis, _ in usable], [label for _, label in usable]
+    return calibration.duplicate_curves([r for r, _ in usable], [label for _, label in usable])
 
 
 def load_analyzer(settings: Settings) -> Analyzer:

@@ -76,6 +76,8 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
         if args.show:
             marked = judgments.sample(report.not_articles, args.show, args.seed)
             tables += [duplicates.format_pairs(shown), "\n".join(map(duplicates.format_article, marked))]
+        if report.pairs and not (args.page or judged):
+            tables.append("`--page judge.html` writes a page on which to judge a sample of these by hand.")
         print("\n\n".join(tables), flush=True)
     if args.page:
         _write_page(args, report)

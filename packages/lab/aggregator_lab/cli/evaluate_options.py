@@ -58,9 +58,8 @@ def _add_own(protocols: Any) -> None:
         "files", nargs="+", metavar="FILE",
         help="articles with a `cluster` each, pairs (text1, text2, same), or articles without labels",
     )  # fmt: skip
-    add_column_option(command, COLUMNS)
-    _add_json_option(command)
-    add_policy_options(command, POLICY_SETTINGS)
+    _add_common_options(command)
+    _add_errors_option(command)
     command.set_defaults(protocols=protocols.choices)
 
 
@@ -77,6 +76,7 @@ def _add_near_duplicates(protocols: Any) -> None:
     )  # fmt: skip
     _add_html_option(command)
     _add_calibration_options(command)
+    _add_errors_option(command)
     add_column_option(command, COLUMNS)
     _add_json_option(command)
     command.add_argument(
@@ -105,7 +105,7 @@ def _add_duplicates(protocols: Any) -> None:
     command.add_argument(
         "files", nargs="+", metavar="FILE", help="articles as .jsonl, .jsonl.gz, .csv or .parquet, in order"
     )
-    _add_max_option(command)
+    command.add_argument("--max", metavar="N", type=positive_int, help="use only the first N articles")
     command.add_argument(
         "--compare", choices=("shingling", "published"),
         help="also count the duplicates of shingling among the same articles: our reading of Rodier & Carter "
@@ -153,9 +153,7 @@ def _add_duplicates(protocols: Any) -> None:
         help="print N random duplicates with keep false below their matches, and N texts that are said not "
         "to be the article",
     )  # fmt: skip
-    add_column_option(command, COLUMNS)
-    _add_json_option(command)
-    add_policy_options(command, POLICY_SETTINGS)
+    _add_common_options(command)
 
 
 def _add_clusters(protocols: Any) -> None:
@@ -167,9 +165,7 @@ def _add_clusters(protocols: Any) -> None:
     _add_files_option(command, "--background", "unlabeled articles")
     _add_html_option(command)
     _add_calibration_options(command)
-    add_column_option(command, COLUMNS)
-    _add_json_option(command)
-    add_policy_options(command, POLICY_SETTINGS)
+    _add_common_options(command)
 
 
 def _add_pairs(protocols: Any) -> None:
@@ -180,6 +176,7 @@ def _add_pairs(protocols: Any) -> None:
     command.add_argument(
         "files", nargs="+", metavar="FILE", help="rows with text1, text2, and `same` or `overall`"
     )
+    _add_errors_option(command)
     add_column_option(command, COLUMNS)
     _add_json_option(command)
     add_settings_options(command, ("models_dir", *LOG_SETTINGS))
@@ -203,17 +200,13 @@ def _add_related(protocols: Any) -> None:
         command.add_argument(flag, metavar=metavar, type=positive_int, default=default, help=help + note)
     command.add_argument(
         "--compare", metavar="NAME,...", nargs="?", const=["tf-idf", "bm25"], type=comma_separated(str),
-        help="also rank all articles by tf-idf, bm25 (extra `bm25`) or vectors (extra `neural`); "
-        "default: tf-idf,bm25",
+        help="also rank all articles by tf-idf or bm25 (extra `bm25`); default: tf-idf,bm25",
     )  # fmt: skip
     command.add_argument(
         "--judged", metavar="PATH",
         help="count the wrong ones of the judged first answers: as for `evaluate duplicates`",
     )  # fmt: skip
-    _add_files_option(command, "--unrelated", "report the mean number of answers to 300 articles of FILE")
-    add_column_option(command, COLUMNS)
-    _add_json_option(command)
-    add_policy_options(command, POLICY_SETTINGS)
+    _add_common_options(command)
 
 
 def _add_relatedness(protocols: Any) -> None:
@@ -327,6 +320,18 @@ def _add_open_benchmark(protocols: Any) -> None:
     add_settings_options(command, LOG_SETTINGS)
 
 
+def _add_common_options(command: argparse.ArgumentParser) -> None:
+    add_column_option(command, COLUMNS)
+    _add_json_option(command)
+    add_policy_options(command, POLICY_SETTINGS)
+
+
+def _add_errors_option(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--errors", metavar="FILE", help="list the missed and the wrong pairs of the service's rule as .jsonl"
+    )
+
+
 def _add_input_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
     command.add_argument(
@@ -350,10 +355,6 @@ def _add_calibration_options(command: argparse.ArgumentParser) -> None:
         "--plot", metavar="FILE",
         help="--calibrate, and draw precision and recall per threshold as .png or .svg (needs matplotlib)",
     )  # fmt: skip
-
-
-def _add_max_option(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--max", metavar="N", type=positive_int, help="use only the first N articles")
 
 
 def _add_per_label_option(command: argparse.ArgumentParser) -> None:

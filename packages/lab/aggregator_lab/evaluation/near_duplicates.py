@@ -18,8 +18,9 @@ from aggregator_lab.evaluation.online_protocol import (
     count_decisions,
     decide_in_order,
     duplicate_group,
+    wrong_decisions,
 )
-from aggregator_lab.labeled import AS_LABELED, MERGED, LabeledArticle, labelings, shuffle
+from aggregator_lab.labeled import LabeledArticle, labelings, shuffle
 
 POLICIES: Mapping[str, Policy] = {
     "hamming <= 3": Policy(name="hamming", duplicate_bits=3),
@@ -66,6 +67,7 @@ class PolicyResult:
     policy: str
     labels: str
     scores: list[Score] = field(default_factory=list)
+    wrong: list[tuple[str, str, bool]] = field(default_factory=list)  # of the first order (wrong_decisions)
 
     def as_json(self) -> dict[str, object]:
         """Means, lowest F1 and counts of each order."""
@@ -108,8 +110,11 @@ async def evaluate(
         for seed in range(orders):
             ordered = order(gold, seed)
             answers = await decide_in_order(ordered, background, analyses, policy, analyzer.spaces)
+            matches = dict(zip((i.article.id for i in ordered), map(_matched_id, answers), strict=True))
             for labeling, label_by_id in labels_by_labeling.items():
-                results[labeling].scores.append(_score_order(ordered, answers, label_by_id))
+                result = results[labeling]
+                result.wrong = result.wrong if seed else wrong_decisions(matches.items(), label_by_id)
+                result.scores.append(_score_order(ordered, answers, label_by_id))
         rows += results.values()
     return rows
 
@@ -206,7 +211,7 @@ async def evaluate_groups(
 ) -> list[LabelingResult]:
     """One row per labeling: as given, and with overlapping labels merged if the file has such labels.
 
-    In that case a last row compares both. ``background`` articles are stored before the labeled ones.
+    ``background`` articles are stored before the labeled ones.
     """
     analyses = analyze_by_id(analyzer, [*background, *(item.article for item in gold)])
     labels_by_labeling = labelings(gold)
@@ -218,17 +223,10 @@ async def evaluate_groups(
         groups = [duplicate_group(id_, answer) for id_, answer in zip(ids, answers, strict=True)]
         for labeling, label_by_id in labels_by_labeling.items():
             agreements[labeling].append(compare_partitions([label_by_id[id_] for id_ in ids], groups))
-    rows = [
+    return [
         LabelingResult(labeling, len(set(label_by_id.values())), agreements[labeling])
         for labeling, label_by_id in labels_by_labeling.items()
     ]
-    if MERGED in labels_by_labeling:
-        # Upper bound for groups that are exactly as labeled: a merged label may cover several stories.
-        merged, given = (list(labels_by_labeling[name].values()) for name in (MERGED, AS_LABELED))
-        rows.append(
-            LabelingResult("labels themselves", rows[-1].clusters, [compare_partitions(merged, given)])
-        )
-    return rows
 
 
 def format_groups_table(rows: Sequence[LabelingResult]) -> str:

@@ -45,18 +45,31 @@ def count_decisions(
     decisions: Iterable[tuple[str, str | None]], label_by_id: Mapping[str, str]
 ) -> DecisionCounts:
     """Count (article id, id of the matched article or None) in order. A match without a label is false."""
-    seen: set[str] = set()
-    correct = false = missed = 0
+    made = list(decisions)
+    wrong = wrong_decisions(made, label_by_id)
+    missed = sum(same for *_, same in wrong)
+    false = len(wrong) - missed
+    return DecisionCounts(sum(matched is not None for _, matched in made) - false, false, missed)
+
+
+def wrong_decisions(
+    decisions: Iterable[tuple[str, str | None]], label_by_id: Mapping[str, str]
+) -> list[tuple[str, str, bool]]:
+    """What ``count_decisions`` counts as false or missed.
+
+    Each with the id of the other article (the match, or the first of its label), of the article, and whether
+    the two have one label.
+    """
+    first: dict[str, str] = {}
+    wrong = []
     for id_, matched_id in decisions:
         label = label_by_id[id_]
-        if matched_id is not None:
-            is_correct = label_by_id.get(matched_id) == label
-            correct += is_correct
-            false += not is_correct
-        else:
-            missed += label in seen
-        seen.add(label)
-    return DecisionCounts(correct, false, missed)
+        if matched_id is not None and label_by_id.get(matched_id) != label:
+            wrong.append((matched_id, id_, False))
+        elif matched_id is None and label in first:
+            wrong.append((first[label], id_, True))
+        first.setdefault(label, id_)
+    return wrong
 
 
 def analyze_by_id(analyzer: Analyzer, articles: Sequence[Article]) -> Analyses:

@@ -76,11 +76,6 @@ def doc2vec(articles: Sequence[Article]) -> ScoredPairs:
     return ScoredPairs(*vectors.nearest_pairs(vectors.doc2vec(texts_of(articles), _langs(articles))))
 
 
-def embedding(articles: Sequence[Article]) -> ScoredPairs:
-    """Cosine of static sentence vectors, 64 nearest articles of each by faiss."""
-    return ScoredPairs(*vectors.nearest_pairs(vectors.embedding(texts_of(articles), _langs(articles))))
-
-
 def bi_encoder(articles: Sequence[Article]) -> ScoredPairs:
     """Cosine of the vectors of all-MiniLM-L6-v2 as shipped, 64 nearest articles of each (Silcock 2022)."""
     return ScoredPairs(*vectors.nearest_pairs(minilm.encode(minilm.load_transformer(), texts_of(articles))))
@@ -150,7 +145,6 @@ METHODS: Mapping[str, PairScorer] = {
     "LSH 15x2": partial(minhash, hashes=30, band_rows=2),
     "SpotSigs": spotsigs,
     "doc2vec": doc2vec,
-    "embedding": embedding,
     "bi-encoder": bi_encoder,
 }
 METHOD_NAMES = (*METHODS, *TRAINED_METHODS)

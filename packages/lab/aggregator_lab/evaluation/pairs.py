@@ -36,6 +36,7 @@ from aggregator.errors import InvalidInput
 from aggregator_archive.rows import column_hint
 from aggregator_lab.evaluation.metrics import precision_recall_f1, roc_auc
 from aggregator_lab.evaluation.near_duplicates import POLICIES
+from aggregator_lab.evaluation.wrong_pairs import WrongPair
 from aggregator_lab.labeled import two_valued
 
 SCORES = ("similarity", "tf-idf", "overlap", "bits")
@@ -60,6 +61,7 @@ class ScoredPair:
     ``languages``: "en", or "de-en" if the articles differ.
     """
 
+    pair: JudgedPair
     languages: str
     same: bool
     scores: Mapping[str, float]
@@ -98,6 +100,14 @@ class PairReport:
         called = [p.same for p in self.pairs if p.same_by_policy[policy]]
         return precision_recall_f1(sum(called), len(called), self.same_count)
 
+    def wrong(self, policy: str) -> list[WrongPair]:
+        """The pairs that a policy decides otherwise than people."""
+        return [
+            WrongPair(p.pair.first, p.pair.second, p.same)
+            for p in self.pairs
+            if p.same_by_policy[policy] != p.same
+        ]
+
     def as_json(self) -> dict[str, Any]:
         """Every value of the table."""
         return {
@@ -135,7 +145,7 @@ def evaluate(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> PairReport:
     firsts = analyzer.analyze_many([p.first for p in pairs])
     seconds = analyzer.analyze_many([p.second for p in pairs])
     usable = [
-        (pair.same, a, b)
+        (pair, a, b)
         for pair, a, b in zip(pairs, firsts, seconds, strict=True)
         if isinstance(a, Analysis) and isinstance(b, Analysis)
     ]
@@ -143,9 +153,13 @@ def evaluate(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> PairReport:
     return PairReport(
         [
             ScoredPair(
-                _language_pair(a, b), same, _scores(a, b) | {"tf-idf": tfidf_cosine}, _same_by_policy(a, b)
+                pair,
+                _language_pair(a, b),
+                pair.same,
+                _scores(a, b) | {"tf-idf": tfidf_cosine},
+                _same_by_policy(a, b),
             )
-            for (same, a, b), tfidf_cosine in zip(usable, cosines, strict=True)
+            for (pair, a, b), tfidf_cosine in zip(usable, cosines, strict=True)
         ]
     )
 

@@ -11,20 +11,18 @@ import numpy as np
 from aggregator.analysis.text import tokenizer
 from aggregator.domain import Article
 from aggregator_archive.optional_imports import import_optional
-from aggregator_lab.evaluation.vectors import STATIC_MODEL, embedding, tfidf
+from aggregator_lab.evaluation.vectors import tfidf
 
 # Position of an article -> its score with each article (n,), higher for more similar.
 Scorer = Callable[[int], Any]
 BM25 = ("bm25s", "newsdedup-lab[bm25]", "BM25")  # arguments of import_optional
-RANKINGS = ("tf-idf", "bm25", "vectors")
-LIBRARIES_OF_RANKINGS = {"bm25": BM25, "vectors": STATIC_MODEL}
+RANKINGS = ("tf-idf", "bm25")
 
 
 def build_scorer(name: str, articles: Sequence[Article], langs: Sequence[str]) -> Scorer:
     """The scorer of a name of ``RANKINGS`` over headlines and texts; ``langs``: ISO 639-1 per article.
 
-    ``tf-idf``: cosine; ``bm25``: Lucene's variant; ``vectors``: cosine of sentence vectors, of the extra
-    ``neural``. Raises ConfigurationError without the library.
+    ``tf-idf``: cosine; ``bm25``: Lucene's variant. Raises ConfigurationError without the library.
     """
     texts = [f"{article.title}\n{article.text}" for article in articles]
     if name == "bm25":
@@ -33,9 +31,6 @@ def build_scorer(name: str, articles: Sequence[Article], langs: Sequence[str]) -
         logging.getLogger("bm25s").setLevel(logging.WARNING)
         model.index(terms, show_progress=False)
         return lambda position: model.get_scores(list(dict.fromkeys(terms[position])))
-    if name == "vectors":
-        rows = embedding(texts, langs)
-        return lambda position: rows @ rows[position]
     matrix = tfidf(texts, langs)
     return lambda position: matrix @ matrix[position].toarray()[0]
 

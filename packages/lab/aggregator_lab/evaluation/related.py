@@ -36,7 +36,6 @@ from aggregator_lab.evaluation.related_store import StoredArticles, store_articl
 # Upper bounds, in days, of the age of an answer at the date of the question.
 AGES_DAYS = {"newer": 0.0, "1 day": 1.0, "7 days": 7.0, "30 days": 30.0, "older": math.inf}
 OPENING_CHARS = 160
-UNRELATED = 300  # articles of another file that are asked for
 
 
 @dataclass(slots=True)
@@ -60,7 +59,6 @@ class RelatedReport:
 
     labeled    questions with labels; ``lists``: random questions
     ages       share of the dated answers of ``related`` per age at the question's date
-    unrelated  mean number of answers to articles of another file
     firsts     question and first answer (None: no answer) of each random list of ``related``
     """
 
@@ -70,7 +68,6 @@ class RelatedReport:
     lists: int
     rankings: list[RankingScore] = field(default_factory=list)
     ages: dict[str, float] = field(default_factory=dict)
-    unrelated: float | None = None
     firsts: list[tuple[Article, Article | None]] = field(default_factory=list)
 
     @property
@@ -87,7 +84,7 @@ class RelatedReport:
 
     def as_json(self) -> dict[str, Any]:
         """Every value of the table."""
-        names = "k articles labeled lists recall_of_brute_force distinct_of_brute_force ages unrelated"
+        names = "k articles labeled lists recall_of_brute_force distinct_of_brute_force ages"
         values = {name: getattr(self, name) for name in names.split()}
         return values | {"rankings": [asdict(ranking) for ranking in self.rankings]}
 
@@ -104,7 +101,6 @@ async def evaluate(
     policy: Policy | None = None,
     compare: Sequence[str] = (),
     judgments: Sequence[Judgment] = (),
-    unrelated: Sequence[Article] = (),
     seed: int = 0,
 ) -> RelatedReport:
     """Request the related articles of labeled and of ``lists`` random ones; ``labels``: event by id.
@@ -133,11 +129,6 @@ async def evaluate(
     shown = [(by_id[id_], [by_id[other] for other in answers["related"][id_]]) for id_ in random_ids]
     report.firsts = [(question, found[0] if found else None) for question, found in shown]
     report.ages = _shares_by_age([(question, other) for question, found in shown for other in found])
-    if unrelated:
-        asked = sample(unrelated, UNRELATED, seed)
-        report.unrelated = mean(
-            [len(await stored.related.of_article(a, RelatedOptions(limit=k))) for a in asked]
-        )
     return report
 
 
@@ -186,8 +177,6 @@ def format_table(report: RelatedReport, name: str) -> str:
     )
     if report.ages:
         lines.append("age of answers: " + ", ".join(f"{a} {share:.1%}" for a, share in report.ages.items()))
-    if report.unrelated is not None:
-        lines.append(f"answers to articles of another file: {report.unrelated:.2f} on average")
     return "\n".join(lines)
 
 

@@ -36,12 +36,10 @@ PairScorer = Callable[[Sequence[Article]], ScoredPairs]
 
 # Arguments of import_optional.
 GENSIM = ("gensim.models.doc2vec", "newsdedup-lab[neural]", "Doc2Vec")
-STATIC_MODEL = ("static_model", "newsdedup-lab[neural]", "Sentence embedding")
 FAISS = ("faiss", "newsdedup-lab[neural]", "Search by vectors")
-LIBRARIES = {"doc2vec": (GENSIM, FAISS), "embedding": (STATIC_MODEL, FAISS)}  # of each method
+LIBRARIES = {"doc2vec": (GENSIM, FAISS)}  # of each method
 
 NEAREST_COUNT = 64
-EMBEDDING_MAX_CHARS = 2_000
 # The settings of Zhang (2023) where gensim has them. One worker: more give other vectors in each run.
 DOC2VEC_PARAMETERS: dict[str, Any] = {
     "vector_size": 256,
@@ -90,13 +88,6 @@ def doc2vec(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
         return np.zeros((len(documents), model.vector_size), np.float32)
     model.train(documents, total_examples=len(documents), epochs=model.epochs)
     return normalize_rows(model.dv.vectors)
-
-
-def embedding(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
-    """(n, 64) vectors of a distilled sentence model, of the first ``EMBEDDING_MAX_CHARS`` characters."""
-    model = import_optional(*STATIC_MODEL)
-    openings = [text[:EMBEDDING_MAX_CHARS] for text in texts]
-    return normalize_rows(np.array(model.get_embeddings(openings), np.float32))
 
 
 def nearest_pairs(vectors: Vectors, neighbor_count: int = NEAREST_COUNT) -> tuple[Rows, Rows, Floats]:

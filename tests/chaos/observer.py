@@ -6,9 +6,11 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from aggregator.app import build_analyzers
+from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection.model import BurstRule
 from aggregator.events.repository import POSITION_KEY, EventRepository
@@ -62,13 +64,14 @@ class StoreObserver:
         expected = set(topics)
         deadline_s = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline_s:
-            if await self._detector_advances():
-                deadline_s = time.monotonic() + TIMEOUT_S
-            await self.read_changes()
-            events = await EventRepository(self.store).get_many(list(self.fired))
-            self.topics = {id_: _topics(event.items) for id_, event in events.items()}
-            if expected <= self.topics_with_event():
-                deadline_s = min(deadline_s, time.monotonic() + LATE_EVENTS_S)
+            with suppress(StoreUnavailable):  # a failover that is not over for this connection
+                if await self._detector_advances():
+                    deadline_s = time.monotonic() + TIMEOUT_S
+                await self.read_changes()
+                events = await EventRepository(self.store).get_many(list(self.fired))
+                self.topics = {id_: _topics(event.items) for id_, event in events.items()}
+                if expected <= self.topics_with_event():
+                    deadline_s = min(deadline_s, time.monotonic() + LATE_EVENTS_S)
             await asyncio.sleep(0.2)
 
     async def split_topics(self, topics: Iterable[int]) -> set[int]:

@@ -17,7 +17,7 @@ from aggregator.index import Probe, keys, lookup
 from aggregator.index import snapshot as snapshot_module
 from aggregator.index.article_stream import ArticleStream
 from aggregator.index.articles import Articles
-from aggregator.index.bindings import Binding, bindings_to_index
+from aggregator.index.bindings import Binding, DuplicateGroup, bindings_to_index, split_undone
 from aggregator.index.codec.postings import SKETCH_POSTING_BYTES
 from aggregator.index.lookup import Lookup, LookupResult
 from aggregator.index.segments import Segments
@@ -588,9 +588,9 @@ def _(patch: Patch) -> None:
 def _(patch: Patch) -> None:
     original = Articles._remove
 
-    async def once(self: Articles, snapshot: Any, known: Any, before_removal: Any = None, **rest: Any) -> Any:
-        if before_removal is not None:
-            await before_removal(known)
+    async def once(self: Articles, snapshot: Any, known: Any, before: Any = None, **rest: Any) -> Any:
+        if before is not None:
+            await before(known)
         return await original(self, snapshot, known, **rest)
 
     patch.setattr(Articles, "_remove", once)
@@ -615,3 +615,17 @@ def _(patch: Patch) -> None:
         return None
 
     patch.setattr(Decider, "refusal", never)
+
+
+@mutant("undoing promotes a copy that was dropped", "undoing races a copy")
+def _(patch: Patch) -> None:
+    patch.setattr("aggregator.index.articles.split_undone", lambda undone, group: (group, []))
+
+
+@mutant("undoing does not check its group", "undoing races exact copies")
+def _(patch: Patch) -> None:
+    def unchecked(undone: Binding, group: DuplicateGroup) -> Any:
+        staying, left = split_undone(undone, group)
+        return replace(staying, unchanged_checks=()), left
+
+    patch.setattr("aggregator.index.articles.split_undone", unchecked)

@@ -65,10 +65,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Remove:
-    """Delete an id; ``take_down``: its text is refused from now on."""
+    """Delete an id; ``take_down``: its text is refused from now on; ``undo``: with copies not to keep."""
 
     id: str
     take_down: bool = False
+    undo: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,15 +189,15 @@ def posts(*pairs: str) -> tuple[Post, ...]:
 def writer(*lines: str) -> tuple[Request, ...]:
     """Requests of one writer, one per line.
 
-    "a=s0" posts, "a=s0 b=s1" posts a batch, "-a" removes, "!a" takes down, "?s0" looks up, "|" seals,
-    ">" reads the stream, "#" runs maintenance, "~" waits, "=" makes sketch keys full with two entries, "*"
-    rehashes the sketch buckets, "+" begins to, "^" copies into the spaces of the next model.
+    "a=s0" posts, "a=s0 b=s1" posts a batch, "-a" removes, "!a" takes down, "<a" undoes, "?s0" looks up,
+    "|" seals, ">" reads the stream, "#" runs maintenance, "~" waits, "=" makes sketch keys full with two
+    entries, "*" rehashes the sketch buckets, "+" begins to, "^" copies into the spaces of the next model.
     """
     requests: list[Request] = []
     for line in lines:
         parts = line.split()
-        if line[0] in "-!":
-            requests.append(Remove(line[1:], take_down=line[0] == "!"))
+        if line[0] in "-!<":
+            requests.append(Remove(line[1:], take_down=line[0] == "!", undo=line[0] == "<"))
         elif line.startswith("?"):
             requests.append(Lookup(line[1:]))
         elif line in SYMBOLS:
@@ -218,6 +219,12 @@ SMALL: dict[str, Program] = {
     "a retry races its original": (writer("a=s0"), writer("a=s0")),
     "a retry and a copy": (writer("a=s0", "a=s0"), writer("b=s0!", "b=s0!")),
     "delete races a copy": (writer("a=s0", "-a"), writer("b=s1")),
+    "undoing races a copy": (writer("a=s0", "<a"), writer("b=s1", "c=s2")),
+    "undoing races exact copies": (writer("a=s0", "b=s0!", "<a"), writer("c=s0", "d=s0!")),
+    "undoing over a seal": (writer("a=s0", "b=s1", "|", "<a"), writer("c=s1!", "d=s2")),
+    "undoing races a batch": (writer("a=s0", "<a", "a=s0"), writer("b=s0! c=s1")),
+    "two in one group are undone": (writer("a=s0", "b=s1", "<a"), writer("c=s2", "<b", "<c", "d=s1!")),
+    "undoing during a migration": (writer("a=s0", "b=s1", "^", "<a"), writer("c=s2")),
     "delete races an exact copy": (writer("a=s0", "-a"), writer("b=s0!")),
     "delete races a copy of a copy": (writer("a=s0", "b=s1", "-a"), writer("c=s1!")),
     "two deletes in one group": (writer("a=s0", "b=s1", "c=s2", "-a"), writer("-b", "d=scut")),
@@ -437,7 +444,7 @@ def _describe(request: Request) -> str:
     if isinstance(request, Batch):
         return "[" + " ".join(map(_describe, request.posts)) + "]"
     if isinstance(request, Remove):
-        return f"{'!' if request.take_down else '-'}{request.id}"
+        return f"{'!' if request.take_down else '<' if request.undo else '-'}{request.id}"
     if isinstance(request, Lookup):
         return f"?{request.text}@{request.lang}"
     assert isinstance(request, Post)

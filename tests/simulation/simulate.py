@@ -127,6 +127,9 @@ class World:
         self.has_take_downs = any(
             isinstance(r, Remove) and r.take_down for requests in self.program for r in requests
         )
+        removals = [r for requests in self.program for r in requests if isinstance(r, Remove)]
+        self.undoes = any(r.undo for r in removals)
+        self.only_undoes = all(r.undo for r in removals)
         waits = any(isinstance(r, Wait) for requests in self.program for r in requests)
         self.retention_ms = RETENTION_MS if waits else None
         self.fixed_stories = _fixed_stories(self.program)
@@ -399,10 +402,15 @@ class World:
             except NotFound:
                 stored = None
             final = _content_of(stored.record) if stored else None
-            if not (self.has_take_downs or oracle.is_linearizable(self._calls_of(id_), final)):
+            is_judged = not (self.has_take_downs or self.undoes)  # which remove other ids, too
+            if is_judged and not oracle.is_linearizable(self._calls_of(id_), final):
                 self._violation(f"no order of the requests explains the final state of {id_}")
             if stored is not None:
                 contents[id_] = _content_of(stored.record)
+                calls = [call for call in self.calls if call.id == id_ and call.text is not None]
+                dropped = all(call.outcome is not None and not call.outcome.keep for call in calls)
+                if dropped and self.only_undoes and stored.outcome.match is None:
+                    self._violation(f"{id_} is an original, and the crawler was told to drop it")
                 self._check_readable(index, ingest, id_, final, stored.outcome)
         if self.has_take_downs and not oracle.take_downs_hold(self.calls, contents):
             self._violation("no order of the requests and take-downs explains the final state")
@@ -425,7 +433,7 @@ class World:
     def _keeps_copies(self) -> bool:
         """Whether nothing expires or leaves a full key, and no id is that of another source."""
         is_bound = any(post.source for post in _posts(self.program))
-        return not (is_bound or self.has_full_keys or self.retention_ms)
+        return not (is_bound or self.has_full_keys or self.retention_ms or self.undoes)
 
     def _calls_of(self, id_: str) -> list[Call]:
         """The calls about one id.
@@ -573,7 +581,7 @@ async def _remove(ingest: IngestService, request: Remove) -> bool | None:
 
     articles.orphaned_records = recorded  # type: ignore[method-assign]
     try:
-        await ingest.delete(request.id, take_down=request.take_down)
+        await ingest.delete(request.id, take_down=request.take_down, undo=request.undo)
     except NotFound:
         return False
     finally:

@@ -162,7 +162,7 @@ def fit_file(
     """
     files = [str(path) for path in paths]
     check_readable(files)
-    check_writable(Path(out))
+    check_writable(Path(out), makes_directory=True)
     texts = texts_of_group(files, group, columns, progress)
     token_lists = (tokenize(text, lang) for text, lang in texts)
     fitted = fit(token_lists, group, settings, metadata=metadata)

@@ -227,6 +227,7 @@ def test_own_data_with_another_header_case_is_refused_with_the_names(
         ("", ("near-duplicates", "--plot", "a.gif"), "must end in .png or .svg"),
         ("", ("clusters", "--plot", "a.gif"), "must end in .png or .svg"),
         ("", ("clusters", "--plot", "gold/a.png"), "cannot be written here (Not a directory)"),
+        ("", ("near-duplicates", "--errors", "nowhere/e.jsonl"), "cannot be written here (Not a directory)"),
         ("", ("near-duplicates", "--calibrate"), "give at most 1 labeled articles, not 2"),
         ("", ("duplicates", "--page", "gold/judge.html"), "cannot be written here (Not a directory)"),
         ("bm25s", ("related", "--compare", "bm25"), "BM25 needs bm25s, which is not installed"),

@@ -63,7 +63,7 @@ def _check_outputs(args: argparse.Namespace) -> None:
         if given := getattr(args, name):
             if Path(given).is_file() and not args.replace:
                 raise ConfigurationError(f"{name}: {given} exists; use another name, or add --replace.")
-            check_writable(Path(given))
+            check_writable(Path(given), makes_directory=name == "out")
 
 
 def _given_options(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:

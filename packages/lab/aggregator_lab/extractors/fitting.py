@@ -116,7 +116,7 @@ def fit_extractor_file(
     """Fit to the articles of ``group`` in files and save the model; arguments and errors as ``fit_file``."""
     files = [str(path) for path in paths]
     check_readable(files)
-    check_writable(Path(out))
+    check_writable(Path(out), makes_directory=True)
     from aggregator_lab.fit import texts_of_group
 
     read = list(texts_of_group(files, group, columns, progress))

@@ -151,6 +151,24 @@ async def test_both_clients_get_the_same_results(caplog: pytest.LogCaptureFixtur
     assert {**by_node, "log": sorted(by_node["log"])} == {**by_python, "log": sorted(LOG)}
 
 
+async def test_a_failed_batch_loses_no_decision() -> None:
+    """Failing closed, the error has the decisions so far, "unknown" where there is none."""
+    module = SCRIPT.parents[2] / "packages" / "client" / "js" / "aggregator-client.mjs"
+    code = """
+        const { Client } = await import(process.argv[1]);
+        const client = new Client(process.argv[2], { onFailure: "closed", batchDeadlineMs: 1 });
+        const articles = Array.from({ length: 300 }, (_, i) => ({ id: String(i), text: "t" }));
+        const error = await client.submitMany(articles).catch((error) => error);
+        console.log(JSON.stringify([error.name, error.decisions.map(({ verdict }) => verdict)]));
+    """
+    async with misbehaving.serving(misbehaving.problem(503, "store_unavailable")) as url:
+        arguments = ["node", "--input-type=module", "-e", code, str(module), url]
+        process = await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE)
+        output, _ = await process.communicate()
+
+    assert json.loads(output) == ["Unavailable", ["unknown"] * 256]
+
+
 def test_the_code_agrees_with_the_declarations() -> None:
     """The TypeScript compiler checks the client and the scenario against the declared types."""
     compiler = shutil.which("tsc")

@@ -60,7 +60,10 @@ export class Client {
   submit(article: ArticleIn): Promise<Decision>;
   /** As `submit`, without storing. */
   check(article: ArticleIn): Promise<Decision>;
-  /** One decision per article, in order; a rejected article gets the verdict "refused". */
+  /**
+   * One decision per article, in order; a rejected article gets the verdict "refused". An error, failing closed,
+   * has the `decisions` so far.
+   */
   submitMany(articles: Iterable<ArticleIn>, options?: { dryRun?: boolean }): Promise<Decision[]>;
   /** Removes what the call stored first, to be kept; false, and nothing is removed, if it stored nothing. */
   undo(decision: Decision): Promise<boolean>;

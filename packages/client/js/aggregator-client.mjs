@@ -176,11 +176,20 @@ export class Client {
     const all = [...articles];
     /** @type {Decision[]} */
     const decisions = [];
+    /** @type {any} */
+    let failure = null;
     for (let start = 0; start < all.length; start += BATCH_LINES) {
       const lines = all.slice(start, start + BATCH_LINES).map((article) => JSON.stringify(article));
       for (const result of await this._submitLines(lines, options.dryRun ? "?dry_run=true" : this._query)) {
-        decisions.push(this._settle(result));
+        try {
+          decisions.push(this._settle(result));
+        } catch (error) {
+          const { message, kind = "access_denied" } = /** @type {Unavailable} */ (error);
+          decisions.push(undecided("unknown", message, kind));
+          failure ??= error;
+        }
       }
+      if (failure) throw Object.assign(failure, { decisions });
     }
     return decisions;
   }

@@ -168,8 +168,7 @@ def _normalize_escapes(part: str) -> str:
     """``part`` with unreserved characters unescaped and all other escapes as %XX in upper case."""
     if _NO_ESCAPES_NEEDED.fullmatch(part):
         return part
-    plain = _ESCAPE.sub(_normalize_escape, part)
-    data = plain.encode("utf-8", "surrogatepass")
+    data = _ESCAPE.sub(_normalize_escape, part).encode("utf-8", "surrogatepass")
     quoted = "".join(chr(byte) if byte in _LITERAL_BYTES else f"%{byte:02X}" for byte in data)
     return re.sub(r"%(?![0-9A-F]{2})", "%25", quoted)
 

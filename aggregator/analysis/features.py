@@ -93,8 +93,7 @@ class FeatureModel:
         if not known:
             return hashed_sums({term: _log_tf(count) for term, count in counts.items()})
         rows = np.array(list(known))
-        tf_idf = tf_weights(np.array(list(known.values()))) * self.idf[rows]
-        return self.project_rows(rows, tf_idf)
+        return self.project_rows(rows, tf_weights(np.array(list(known.values()))) * self.idf[rows])
 
     def project_rows(self, rows: npt.NDArray[np.int64], tf_idf: npt.NDArray[np.float64]) -> FloatArray:
         """``project`` of known terms: ``rows`` and ``tf_idf``, (n,), n > 0, in order of occurrence."""

@@ -119,8 +119,7 @@ def remove_old_backups(directory: Path, keep: int) -> list[Path]:
     old = find_backups(directory)[:-keep]
     for path in old:
         # Rename first: an interrupted deletion must not look like a backup.
-        partial = path.rename(path.with_name(path.name + PARTIAL_SUFFIX))
-        shutil.rmtree(partial)
+        shutil.rmtree(path.rename(path.with_name(path.name + PARTIAL_SUFFIX)))
     return old
 
 

@@ -28,6 +28,7 @@ from aggregator.store.client import RedisClient, open_client
 from aggregator.store.disk import (
     exclude_service,
     flush_directory,
+    give_to_owner,
     open_private,
     temporary_directory,
     write_flushed,
@@ -102,6 +103,7 @@ def restore_directory(
         (partial / RECORD_NAME).replace(data_dir / RECORD_NAME)
         flush_directory(data_dir)
         _remove_directory(partial)
+        give_to_owner(data_dir)
         return former
 
 

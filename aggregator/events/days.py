@@ -41,8 +41,7 @@ class Day:
 
     def at_clock(self, clock: str = "00:00") -> int:
         """The moment at which its clocks show a time, in ms since 1970."""
-        shown = datetime.combine(self.date, time.fromisoformat(clock), self.zone)
-        return round(shown.timestamp() * 1000)
+        return round(datetime.combine(self.date, time.fromisoformat(clock), self.zone).timestamp() * 1000)
 
     @property
     def start_ms(self) -> int:

@@ -25,8 +25,7 @@ class ReadMark(msgspec.Struct, frozen=True):
 
     def advanced(self, looked_ms: int, seen: Sequence[str]) -> ReadMark:
         """With more events seen. Repeating it or changing the order of two changes has no effect."""
-        merged = dict.fromkeys((*self.seen, *seen))
-        return ReadMark(max(self.looked_ms, looked_ms), tuple(merged)[-MAX_SEEN:])
+        return ReadMark(max(self.looked_ms, looked_ms), tuple(dict.fromkeys((*self.seen, *seen)))[-MAX_SEEN:])
 
 
 _MARK_FORMAT = ValueFormat(msgspec.msgpack.Decoder(ReadMark | None), "The read mark", lambda: None)

@@ -107,8 +107,7 @@ class EventRepository:
         }
         if order not in PAGED_ORDERS:
             ids = [id_ for id_, e in candidates.items() if e.status != "closed"]
-            found = await self._first_matching(ids, len(ids), event_filter)
-            return sort_events(found, order, now_ms)[:limit]
+            return sort_events(await self._first_matching(ids, len(ids), event_filter), order, now_ms)[:limit]
         keys = sorted((page_key(e, id_, order) for id_, e in candidates.items()), reverse=True)
         ids = [key[2] for key in keys if after is None or key < after]
         return await self._first_matching(ids, limit, event_filter)

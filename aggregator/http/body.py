@@ -113,8 +113,7 @@ async def read_body(request: web.Request, max_bytes: int | None = None) -> bytes
 
     Raises InputTooLarge, UnsupportedEncoding, BodyTimeout, InvalidInput (damaged), Overloaded (no memory).
     """
-    settings = request.app[SERVICE].settings
-    max_bytes = settings.max_body_bytes if max_bytes is None else max_bytes
+    max_bytes = request.app[SERVICE].settings.max_body_bytes if max_bytes is None else max_bytes
     is_gzip = check_encoding(request)
     length = request.content_length
     if (length or 0) > max_bytes:

@@ -251,8 +251,7 @@ def _is_optional(struct_type: type) -> bool:
 @cache  # msgspec evaluates the annotations at each call: a tenth of the processor time of a single post
 def _names(struct_type: type) -> dict[str, bool]:
     """Name of each parameter, and whether it may be repeated."""
-    fields = msgspec.structs.fields(struct_type)
-    return {field.encode_name: field.default_factory is list for field in fields}
+    return {field.encode_name: field.default_factory is list for field in msgspec.structs.fields(struct_type)}
 
 
 def struct_response(

@@ -131,8 +131,7 @@ async def handle_expect_header(request: web.Request) -> web.StreamResponse | Non
 
 
 def _application_error_response(request: web.Request, error: errors.AggregatorError) -> web.Response:
-    place = "body" if request.method in METHODS_WITH_BODY else "parameter"
-    headers, problem = {}, to_problem(error, place)
+    headers, problem = {}, to_problem(error, "body" if request.method in METHODS_WITH_BODY else "parameter")
     if isinstance(error, AUDITED_ERRORS):
         request.app[REFUSAL_LOG].request(request, problem.code)
     if isinstance(error, errors.Unauthenticated):

@@ -191,8 +191,7 @@ class Segments:
         version = AdvanceVersion(keys.tag(space, number) + keys.VERSION, b"closed")
         # The clock may have been set back since: the segment must outlive its newest article.
         samples = (await self._store.read([keys.tag(space, number) + keys.SAMPLES]))[0]
-        newest = int(decode_samples(samples)[0].max(initial=0))
-        sealed_ms = max(now_ms, arrival_ms_of(newest))
+        sealed_ms = max(now_ms, arrival_ms_of(int(decode_samples(samples)[0].max(initial=0))))
         await self._store.commit(
             Transaction((ValueEquals(closed, None),), (Put(closed, b"%d" % sealed_ms), version))
         )

@@ -252,8 +252,7 @@ class IngestService:
             answer.timings_ms["analyse"] = analyze_ms
             withheld = dry_run or pending.withheld
             if withheld or self._index.memory.incident:
-                unchecked = self._index.memory.incident is not None
-                return replace(answer, unchecked=unchecked, withheld=withheld)
+                return replace(answer, unchecked=self._index.memory.incident is not None, withheld=withheld)
         return answer
 
 

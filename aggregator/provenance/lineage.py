@@ -153,8 +153,7 @@ def trace(found: Iterable[Publication], tolerance: float = RESEMBLANCE_TOLERANCE
 
 
 def _closest(later: Publication, earlier: Sequence[Publication], tolerance: float) -> tuple[int, float]:
-    sketches = [p.record.sketch for p in earlier]
-    overlaps = estimate_overlaps(later.record.sketch, sketches)
+    overlaps = estimate_overlaps(later.record.sketch, [p.record.sketch for p in earlier])
     resemblances = [
         1.0 if p.record.text_hash == later.record.text_hash else overlap.resemblance
         for p, overlap in zip(earlier, overlaps, strict=True)

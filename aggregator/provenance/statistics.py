@@ -66,8 +66,7 @@ def find_families(
     ]
     links.sort(key=lambda pair: (-shares[pair], pair))
     linked = list(dict.fromkeys(outlet for pair in links for outlet in pair))[:MAX_LINKED_OUTLETS]
-    families = _join(linked, shares, min_share)
-    return sorted(families, key=lambda family: (-len(family), family))
+    return sorted(_join(linked, shares, min_share), key=lambda family: (-len(family), family))
 
 
 def _join(outlets: Collection[int], shares: Mapping[Pair, float], min_share: float) -> list[tuple[int, ...]]:

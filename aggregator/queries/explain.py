@@ -246,8 +246,7 @@ def _shared_word_mask(
     for i in range(len(own_units) - width + 1):
         if tuple(own_units[i : i + width]) in known:
             covered[i : i + width] = [True] * width
-    bounds = pairwise(accumulate(map(len, words), initial=0))
-    return [any(covered[start:end]) for start, end in bounds]
+    return [any(covered[start:end]) for start, end in pairwise(accumulate(map(len, words), initial=0))]
 
 
 def _join_runs(words: Sequence[str], mask: Sequence[bool], in_shared: bool, lang: str) -> Passages:

@@ -93,8 +93,7 @@ async def announce(settings: Settings, port: int) -> None:
     url = service_url(settings.host, port)
     state = "ready" if await asyncio.to_thread(_is_ready, url) else "not ready"
     say(settings, f"{state} on {url}")
-    bound = dataclasses.replace(settings, port=port)
-    say(settings, f"next: {next_step(bound, url, state)}")
+    say(settings, f"next: {next_step(dataclasses.replace(settings, port=port), url, state)}")
     if settings.demo:
         await run_demo(url, settings.key or settings.bootstrap_key)
 

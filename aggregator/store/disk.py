@@ -1,4 +1,4 @@
-"""Disk of this machine: private files, locks, writes that survive a power loss, and free space.
+"""Disk of this machine: private files, their owner, locks, writes that survive a power loss, free space.
 
 A store refuses writes below ``DiskSpace.low_bytes`` of free space and accepts them again from twice as much.
 Below that mark only writes in progress need space; they get it from what was allocated ahead of the log,
@@ -107,6 +107,34 @@ def temporary_directory() -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
+# What a store writes into its data directory.
+_STORE_FILES = ("*lock", "server.log*", "*.json", "appendonlydir", "appendonlydir/*")
+
+
+def _store_files(data_dir: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    return ((path, path.lstat()) for pattern in _STORE_FILES for path in data_dir.glob(pattern))
+
+
+def give_to_owner(data_dir: Path) -> None:
+    """Give what root wrote here for a stopped store to the owner of the directory. Raises OSError."""
+    owner = data_dir.stat()
+    if os.geteuid() == 0 != owner.st_uid:
+        for path, state in _store_files(data_dir):
+            if state.st_uid == 0 and (path.is_dir() or state.st_nlink == 1):  # no file from elsewhere
+                os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def require_access(data_dir: Path) -> None:
+    """Raises ConfigurationError if files in one's own directory belong to another user; OSError."""
+    uid = os.geteuid()
+    for path, state in _store_files(data_dir) if data_dir.stat().st_uid == uid else ():
+        if state.st_uid != uid and not os.access(path, os.R_OK | os.W_OK, effective_ids=True):
+            owner = f"user {state.st_uid}" if state.st_uid else "root"
+            raise ConfigurationError(
+                f"data_dir: {path} belongs to {owner}, not to user {uid}: `chown -R {uid}: {data_dir}`."
+            )
+
+
 MAX_LOW_BYTES = 64 * 2**20
 MAX_AHEAD_BYTES = 16 * 2**20
 _FALLOC_FL_KEEP_SIZE = 1
@@ -172,8 +200,7 @@ def allocate_ahead(path: Path, size: int) -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError), open(path, "ab") as file:
             fallocate = ctypes.CDLL(None).fallocate  # ``os.posix_fallocate`` would change the length
-            end = ctypes.c_int64(file.tell())
-            fallocate(file.fileno(), _FALLOC_FL_KEEP_SIZE, end, ctypes.c_int64(size))
+            fallocate(file.fileno(), _FALLOC_FL_KEEP_SIZE, ctypes.c_int64(file.tell()), ctypes.c_int64(size))
 
 
 def _megabytes(size: int) -> str:

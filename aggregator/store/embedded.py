@@ -15,6 +15,7 @@ server exits when it cannot write its log.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import platform
@@ -30,7 +31,13 @@ from urllib.parse import quote
 from aggregator.errors import AggregatorError, ConfigurationError, StoreUnavailable
 from aggregator.parent_death import parent_death_hook
 from aggregator.store.append_log import AppendLog
-from aggregator.store.disk import TEMPORARY_PREFIX, FileLock, read_disk_space
+from aggregator.store.disk import (
+    TEMPORARY_PREFIX,
+    FileLock,
+    give_to_owner,
+    read_disk_space,
+    require_access,
+)
 from aggregator.store.server_process import READ_ONLY, ServerLog, send_command, server_config
 
 _MAX_SOCKET_PATH_BYTES = 100  # the address of a unix socket has 104 (macOS) or 108 bytes
@@ -173,6 +180,7 @@ class EmbeddedServer:
     def _lock_directory(self, deadline_s: float) -> None:
         try:
             self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            require_access(self.data_dir)
             service_lock = FileLock(self.data_dir / "lock")
             server_lock = FileLock(self.data_dir / "server.lock")
         except OSError as error:
@@ -278,6 +286,8 @@ class EmbeddedServer:
             self._socket_path.unlink(missing_ok=True)
             if self._socket_dir is not None:
                 shutil.rmtree(self._socket_dir, ignore_errors=True)
+            with contextlib.suppress(OSError):  # a start by the owner reports what it cannot read
+                give_to_owner(self.data_dir)
         for lock in self._locks or ():  # forked workers share the locks: without unlock they would keep them
             lock.close(unlock=is_owner)
         self._locks = None

@@ -318,8 +318,7 @@ class RedisStore:
         """The newest ``count`` entries before ``before``, newest first."""
         if count < 1:
             return []
-        newest = b"(" + before if before else b"+"
-        command = ("XREVRANGE", key, newest, b"-", b"COUNT", count)
+        command = ("XREVRANGE", key, b"(" + before if before else b"+", b"-", b"COUNT", count)
         (answer,) = await self._client.send([command], retry_read=True)
         return parse_stream_entries(answer)
 

@@ -60,8 +60,7 @@ def server_config(
 
 
 def _quote_config_value(path: Path) -> str:
-    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def send_command(path: Path, request: bytes) -> bytes | None:

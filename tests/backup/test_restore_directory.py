@@ -209,3 +209,18 @@ def test_another_database_of_a_redis_server_is_restored(redis_url: str, tmp_path
 
     assert read_manifest(backup).database == 3
     assert stored(tmp_path / "data") == VALUES
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_the_owner_of_the_directory_gets_what_root_restores(backup: Backup, tmp_path: Path) -> None:
+    """So that the service, which runs as this user, can start; also after root has opened the store."""
+    target = tmp_path / "data"
+    fill(target)
+    for path in (target, *target.rglob("*")):
+        os.chown(path, 4711, 4711)
+
+    restore_directory(*backup, target, NOW_MS, replace=True)
+
+    assert {path.stat().st_uid for path in target.rglob("*")} == {4711}
+    assert stored(target) == VALUES
+    assert {path.stat().st_uid for path in target.rglob("*")} == {4711}

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from aggregator.errors import ConfigurationError
 from aggregator.store.disk import (
     MAX_LOW_BYTES,
     DiskSpace,
     FileLock,
     allocate_ahead,
+    give_to_owner,
     read_disk_space,
+    require_access,
     rewrite_message,
     temporary_directory,
     write_flushed,
@@ -134,3 +137,61 @@ def test_space_is_allocated_without_changing_the_length(tmp_path: Path) -> None:
 
     assert path.read_bytes() == b"abc"
     assert os.stat(path).st_blocks * 512 >= 2**20
+
+
+OTHER_UID = 4711
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+
+
+def owned_by_another(data_dir: Path) -> list[Path]:
+    """A data directory of OTHER_UID in which root has written a log."""
+    (data_dir / "appendonlydir").mkdir(mode=0o700)
+    written = [
+        data_dir / name for name in ("lock", "log-lengths.json", "appendonlydir/appendonly.aof.manifest")
+    ]
+    for path in written:
+        path.write_text("")
+        path.chmod(0o600)
+    os.chown(data_dir, OTHER_UID, OTHER_UID)
+    return [data_dir / "appendonlydir", *written]
+
+
+@as_root
+def test_what_root_writes_is_given_to_the_owner_of_the_directory(tmp_path: Path) -> None:
+    """Not other files, nor a second name of a file that is elsewhere, nor what a symbolic link names."""
+    data_dir, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    data_dir.mkdir()
+    elsewhere.write_text("")
+    written = owned_by_another(data_dir)
+    (data_dir / "hard.json").hardlink_to(elsewhere)
+    (data_dir / "soft.json").symlink_to(elsewhere)
+    (data_dir / "other.txt").write_text("")
+
+    give_to_owner(data_dir)
+
+    assert {path.stat().st_uid for path in written} == {OTHER_UID}
+    assert elsewhere.stat().st_uid == (data_dir / "other.txt").stat().st_uid == 0
+
+
+@as_root
+def test_files_of_root_are_named_with_the_command_that_repairs_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the owner of the directory, who cannot change them; not once they are given to him."""
+    owned_by_another(tmp_path)
+    monkeypatch.chdir(tmp_path)  # its parents are private
+    os.seteuid(OTHER_UID)
+    try:
+        with pytest.raises(
+            ConfigurationError,
+            match=rf"lock belongs to root, not to user {OTHER_UID}: `chown -R {OTHER_UID}: ",
+        ):
+            require_access(Path())
+    finally:
+        os.seteuid(0)
+    give_to_owner(tmp_path)
+    os.seteuid(OTHER_UID)
+    try:
+        require_access(Path())
+    finally:
+        os.seteuid(0)

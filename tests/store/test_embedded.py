@@ -316,6 +316,18 @@ def test_an_unusable_directory_is_one_sentence(tmp_path: Path) -> None:
         EmbeddedServer(tmp_path / "file").start()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_files_of_another_user_prevent_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A retry would not help, so it is no StoreUnavailable."""
+    with EmbeddedServer(tmp_path):
+        pass
+    os.chown(tmp_path / "lock", 4711, 4711)
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)  # as for a user who is not root
+
+    with pytest.raises(ConfigurationError, match="lock belongs to user 4711, not to user 0: `chown -R 0: "):
+        EmbeddedServer(tmp_path).start()
+
+
 def test_start_and_stop_are_idempotent(data_dir: Path) -> None:
     """Starting a started and stopping a stopped server change nothing."""
     server = EmbeddedServer(data_dir)

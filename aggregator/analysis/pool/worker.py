@@ -124,8 +124,7 @@ class AnalysisWorker:
                 raise
 
     async def _exchange(self, articles: list[Article], cpu_limit_s: float) -> list[AnalysisResult]:
-        request = pickle.dumps((cpu_limit_s, articles), pickle.HIGHEST_PROTOCOL)
-        self._writer.write(length_prefixed(request))
+        self._writer.write(length_prefixed(pickle.dumps((cpu_limit_s, articles), pickle.HIGHEST_PROTOCOL)))
         await self._writer.drain()
         size = int.from_bytes(await self._reader.readexactly(MESSAGE_BYTES))
         return cast("list[AnalysisResult]", pickle.loads(await self._reader.readexactly(size)))

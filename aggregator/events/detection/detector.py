@@ -294,8 +294,7 @@ class BurstDetector:
         """Remove an article that an editor removed from its event, or that was deleted, which may end it."""
         members = [member for member in self.window if member.first_version == first_version]
         self.memory.earlier = [m for m in self.memory.earlier if m.first_version != first_version]
-        ended_ms = self.clock_ms if is_deleted else None
-        self.open_events.remove_article(item_id, ended_ms)
+        self.open_events.remove_article(item_id, self.clock_ms if is_deleted else None)
         for member in members:
             self.window.remove(member)
             self._remove_from_window(member)

@@ -81,8 +81,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
 
     def add(self, member: WindowItem) -> None:
         """Add one item of the cluster."""
-        item = Item(member.cosine, member.published_ms or member.at_ms, member.source)
-        self._list(member.id, item)
+        self._list(member.id, Item(member.cosine, member.published_ms or member.at_ms, member.source))
         if member.lang:
             self.languages[member.lang] = None
         self.pending_numbers.append(member.first_version)

@@ -165,8 +165,7 @@ class DeliveryQueue:
 
     async def add_attempt(self, attempt: Attempt) -> None:
         """Log an attempt that was made without the outbox: a test."""
-        entry = StreamAdd(ATTEMPTS_KEY, msgspec.msgpack.encode(attempt))
-        await self._store.commit(Transaction((), (entry,)))
+        await self._store.commit(Transaction((), (StreamAdd(ATTEMPTS_KEY, msgspec.msgpack.encode(attempt)),)))
         await self._trim(ATTEMPTS_KEY, MAX_ATTEMPTS)
 
     async def pending(self) -> dict[str, int]:

@@ -125,8 +125,7 @@ async def delete(request: web.Request, id_: str, query: DeleteQuery) -> None:
         await articles.index.takedowns.lift(id_)
     else:
         sources = auth.caller_sources(request)
-        take_down = bool(query.take_down)
-        await articles.ingest.delete(id_, sources=sources, take_down=take_down, undo=query.undo)
+        await articles.ingest.delete(id_, sources=sources, take_down=bool(query.take_down), undo=query.undo)
 
 
 async def get_copies(request: web.Request, id_: str) -> CopiesOut:

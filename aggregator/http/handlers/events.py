@@ -208,8 +208,7 @@ def parse_filter(query_string: str) -> requests.SavedFilterQuery:
 
 def canonical_query_string(query: requests.SavedFilterQuery) -> str:
     """The canonical query string of a filter, without empty values."""
-    values = msgspec.structs.asdict(query)
-    return urlencode([(name, value) for name, value in values.items() if value])
+    return urlencode([(name, value) for name, value in msgspec.structs.asdict(query).items() if value])
 
 
 # A cursor is the sort key of the last entry of a page, base64-encoded; one of another order than that of time

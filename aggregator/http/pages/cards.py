@@ -146,8 +146,7 @@ def timeline_chart(
 def _round_times(start_ms: int, end_ms: int) -> list[int]:
     steps = [m * MINUTE_MS for m in (5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080)]
     step = next((s for s in steps if (end_ms - start_ms) / s <= 8), steps[-1])
-    first = -(-start_ms // step) * step
-    return list(range(first, end_ms, step))
+    return list(range(-(-start_ms // step) * step, end_ms, step))
 
 
 def _round_levels(largest: int) -> list[int]:

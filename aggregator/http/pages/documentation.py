@@ -32,8 +32,7 @@ async def docs(request: web.Request) -> web.StreamResponse:
             plain_json=plain_json,
         )
 
-    body = await pages.cache.get(("docs", user), 0, render)
-    return conditional_response(request, body, "text/html")
+    return conditional_response(request, await pages.cache.get(("docs", user), 0, render), "text/html")
 
 
 def curl_command(path: str, method: str, operation: dict[str, Any]) -> str:

@@ -54,14 +54,12 @@ def encode_postings(remainders: Iterable[int], number: int, remainder_bytes: int
 
 def encode_sketch_postings(sketch_keys: Iterable[int], number: int) -> list[bytes]:
     """Entries for ``keys.sketch_buckets(tag, sketch_keys)``."""
-    remainders = [key >> SKETCH_BUCKET_BITS for key in sketch_keys]
-    return encode_postings(remainders, number, SKETCH_REMAINDER_BYTES)
+    return encode_postings([key >> SKETCH_BUCKET_BITS for key in sketch_keys], number, SKETCH_REMAINDER_BYTES)
 
 
 def encode_term_postings(hashes: Iterable[int], number: int) -> list[bytes]:
     """Entries for ``keys.term_buckets(tag, hashes)``."""
-    remainders = [hashed & _TERM_REMAINDER_MASK for hashed in hashes]
-    return encode_postings(remainders, number, TERM_REMAINDER_BYTES)
+    return encode_postings([hashed & _TERM_REMAINDER_MASK for hashed in hashes], number, TERM_REMAINDER_BYTES)
 
 
 # -- lookups in block buckets ------------------------------------------------------------------

@@ -106,8 +106,7 @@ _FORMAT = ValueFormat[TrustedTime | None](
 
 def boot_clock_ms() -> int:
     """Milliseconds since the machine started, suspension included; unrelated to the time of day."""
-    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return time.clock_gettime_ns(clock) // 1_000_000
+    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000
 
 
 class ClockGuard:

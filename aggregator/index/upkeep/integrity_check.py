@@ -130,8 +130,7 @@ class _IntegrityCheck:
                 except StoreUnavailable:
                     self._report.damaged_records.append(number)
                     continue
-                terms = keys.index_keys(record)
-                rows[number] = record.fingerprint, list(keys.wording_keys(record)), terms
+                rows[number] = record.fingerprint, list(keys.wording_keys(record)), keys.index_keys(record)
         numbers = sorted(rows)
         self._numbers = np.array(numbers, np.uint64)
         self._fingerprints = np.array([rows[n][0] for n in numbers], np.uint64)

@@ -150,8 +150,7 @@ class ForeignIndex:
 
     async def check(self) -> str | None:
         """The readiness check; ``articles`` then counts the unread articles. Raises StoreUnavailable."""
-        sentences = [self.sentence(unread) for unread in await self.find()]
-        return " ".join(sentences) or None
+        return " ".join([self.sentence(unread) for unread in await self.find()]) or None
 
     async def register(self) -> None:
         """Add the own spaces to the registry."""

@@ -127,7 +127,7 @@ async def test_events_are_in_their_lists(browser: Browser, client: Client, servi
 async def test_top_stories_appear_without_a_reload(
     browser: Browser, client: Client, service: FakeService
 ) -> None:
-    """Ten of them, one on its way to an event; the one that is close to it is in the list above."""
+    """Ten of them; the one that is close to an event is in the list above and on the wall under that name."""
     async with opened(browser, client.make_url("/")) as page:
         await expect(page.locator("#more-top-stories")).to_be_hidden()
         stories = [event(f"t{n}", f"Story {n}", timeline=((EVENT_MS, 20 - n),)) for n in range(11)]
@@ -135,11 +135,14 @@ async def test_top_stories_appear_without_a_reload(
             TopStory(story, EVENT_MS, is_event=False, needed=16 if n > 8 else 0)
             for n, story in enumerate(stories)
         ]
-        await page.locator("#top-stories").get_by_text("building up: 10 of 16").wait_for()
         await expect(page.locator("#top-stories > li")).to_have_count(10)
         await expect(page.locator("#building-up > li")).to_contain_text(["Story 9"])
+        for count in ("20 items", "11 of 16"):  # a story stores no articles that it could list
+            assert await page.get_by_role("link", name=count).count() == 0
         await expect(page.locator("#more-building-up")).to_be_visible()
         assert await accessibility_violations(page) == []
+        await page.goto(str(client.make_url("/?kiosk=1")))
+        await expect(page.get_by_text("Building up, 11 of 16")).to_have_count(1)
 
 
 async def test_right_to_left_headlines(browser: Browser, client: Client) -> None:

@@ -125,7 +125,7 @@ async def test_two_editors_see_each_others_actions(browser: Browser, url: str) -
         await ann.get_by_role("button", name="Seen").click()
         await ann.get_by_role("textbox", name="Your name").fill("Ann")
         await ann.get_by_role("textbox", name="Your name").press("Enter")
-        await ann.get_by_text("Marked as seen.").wait_for()
+        await ann.get_by_text("Marked as seen for everyone; it is under Handled now.").wait_for()
         await ben.locator(".facts", has_text="Seen by Ann").wait_for()
 
         await ben.get_by_role("button", name="Not news…").click()

@@ -61,7 +61,7 @@ async def begin_on_the_list(ann: Page, volcano: str) -> None:
     await ann.get_by_role("textbox", name="Your name").wait_for()
     await ann.keyboard.type("Ann")
     await press(ann, "Enter")
-    await ann.get_by_text("Marked as seen.").wait_for()
+    await ann.get_by_text("Marked as seen for everyone; it is under Handled now.").wait_for()
     await press(ann, "z")
     await ann.get_by_text("Undone.").wait_for()
 

@@ -41,7 +41,7 @@ async def test_events_are_handled_without_a_mouse(
         await page.keyboard.press("a")
         await page.get_by_role("textbox", name="Your name").fill("Ann?")  # no shortcut while typing
         await page.keyboard.press("Enter")
-        await page.get_by_text("Marked as seen.").wait_for()
+        await page.get_by_text("Marked as seen for everyone; it is under Handled now.").wait_for()
         await page.locator("[data-key=ee0] .seen", has_text="Ann?").wait_for()
         await page.keyboard.press("z")
         await page.get_by_text("Undone.").wait_for()
@@ -214,6 +214,7 @@ async def test_the_kiosk_shows_each_event_once(
     await expect(page.locator("#kiosk-page")).to_have_text("2 of 2")
     second = await rows.evaluate_all("nodes => nodes.map(n => n.dataset.event)")
     assert sorted(first + second) == sorted(f"e{n}" for n in range(1, 13))
+    await expect(page.locator("#kiosk-published")).to_have_text("1 published, not shown")
 
     service.fake_events.stored.append(event("e30", "Just now", ("a",) * 9, detected_at_ms=now_ms))
     await page.clock.run_for(5_000)

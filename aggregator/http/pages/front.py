@@ -68,7 +68,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     listed = {card.event.id for card in (*lists.open, *lists.handled)}
     largest = await service.events.repository.top_stories(event_filter, now_ms - TOP_HOURS * HOUR_MS)
     largest = [found for found in largest if found.story.event.id not in listed]
-    near = [] if query.kiosk else [f for f in largest if f.items >= f.story.needed * 2 / 3 > 0]
+    near = [f for f in largest if f.items >= f.story.needed * 2 / 3 > 0]
     near = sorted(near, key=lambda found: -found.items / found.story.needed)[:MAX_BUILDING_UP]
     desks = {desk.id: desk.name for desk in await service.events.desks.values()}
     history = await service.events.repository.learned_history()

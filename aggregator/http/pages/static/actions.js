@@ -7,7 +7,7 @@ import { showToast, undoLast } from "./toast.js";
 
 const ACTOR_KEY = "aggregator.actor";
 const MOVED_TOAST_KEY = "aggregator.toast"; // a message that the page opened next shows
-const STATUS = { new: "Marked as new.", seen: "Marked as seen.", on_it: "On it.", published: "Marked as published.", dropped: "Dropped." };
+const STATUS = { new: "Marked as new.", seen: "Marked as seen for everyone; it is under Handled now.", on_it: "On it.", published: "Marked as published.", dropped: "Dropped." };
 const CONFIRMATIONS = {
   mute: "Story muted for 7 days.",
   routine: "Muted as routine, with no time limit.",

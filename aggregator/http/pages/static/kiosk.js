@@ -28,7 +28,7 @@ function showPage() {
   const list = document.getElementById("events");
   const rows = [...list.children];
   for (const row of rows) row.hidden = false;
-  const room = window.innerHeight - (list.getBoundingClientRect().top + window.scrollY);
+  const room = window.innerHeight - document.getElementById("kiosk-published").offsetHeight - (list.getBoundingClientRect().top + window.scrollY);
   const size = Math.max(1, Math.floor(room / rows[0].getBoundingClientRect().height));
   // Top stories fill the last page of events, not a separate page.
   const count = Math.ceil(list.querySelectorAll("li:not(.top-story)").length / size);

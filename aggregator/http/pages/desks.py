@@ -135,7 +135,8 @@ async def _add_target(request: web.Request, stored: Desk, form: DeskForm) -> web
     service = request.app[SERVICE]
     kind: TargetKind = "webhook" if form.kind == "slack" else form.kind
     payload_format: PayloadFormat = "slack" if form.kind == "slack" else "standard"
-    if kind == "mail" and not service.settings.smtp_url:
+    is_mail = kind == "mail" or ("@" in form.address and "/" not in form.address)
+    if is_mail and not service.settings.smtp_url:
         raise InvalidInput(f"address: {NO_SMTP_SERVER}.", field="address")
     wanted = TargetIn(kind, form.address, payload_format, form.later.split())  # type: ignore[arg-type]
     target, is_new = await add_target(request, stored, wanted)

@@ -68,7 +68,7 @@ async def test_a_preview_saves_nothing(client: Client, service: FakeService) -> 
     page = await response.text()
 
     assert response.status == 200 and await service.events.desks.values() == []
-    assert "2 events in this view in the last 7 days, 1 of which reached the thresholds." in page
+    assert "2 events in this view in the last 7 days, 1 would have been notified." in page
     assert "Old bridge &lt;opens&gt;" in page and "Bakery" not in page
     assert 'value="Harbour"' in page
 
@@ -168,10 +168,13 @@ async def test_a_refused_target_keeps_what_was_typed(
 
 
 async def test_the_form_offers_what_works(client: Client, service: FakeService) -> None:
-    """E-mail once a server is set up, else a chat, which gets no signing secret."""
+    """E-mail once a server is set up, else a chat, which gets no signing secret; each can be removed there."""
     desk = await make_desk(client, service)
     without = await (await client.get(f"/desks/{desk.id}")).text()
-    form = {"action": "add_target", "kind": "slack", "address": "https://chat.example/in"}
+    form = {"action": "add_target", "kind": "slack", "address": "ann@news.example"}
+    mailed = await (await client.post(f"/desks/{desk.id}", data=form)).text()
+    assert "An e-mail address" not in without and 'id="t-problem">E-mail is not set up' in mailed
+    form["address"] = "https://chat.example/in"
     added = await (await client.post(f"/desks/{desk.id}", data=form)).text()
     service.settings = replace(service.settings, smtp_url="smtp://mail.example", smtp_sender="n@x.example")
     with_mail = await (await client.get(f"/desks/{desk.id}")).text()

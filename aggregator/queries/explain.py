@@ -137,13 +137,10 @@ def explain(
             why = "updates_are_new is on" if policy.updates_are_new else "in short texts they are the news"
             summary += f" But their figures differ, and {why}: the later one is related."
     else:
-        cause = "they were analyzed with different models"
-        if a.lang != b.lang:
-            cause = f"languages {a.lang} and {b.lang}"
-        summary = (
-            f"The articles are in different spaces ({cause}: {a.space}, {b.space}), which are never "
-            "compared, so neither is a copy of the other."
-        )
+        cause = f"Different languages ({a.lang} and {b.lang})"
+        if a.lang == b.lang:
+            cause = "Analyzed with different models"
+        summary = f"{cause}: they are never judged as copies."
     overlap = evidence.overlap
     relatedness = _relatedness(a, b, evidence, rarity) if comparable else None
     sides = [
@@ -260,10 +257,10 @@ def _join_runs(words: Sequence[str], mask: Sequence[bool], in_shared: bool, lang
 def _summary(evidence: Evidence, headlines: float, policy: Policy, is_match: bool) -> str:
     """What two articles share, and what follows from it; ``headlines``: their similarity."""
     overlap = evidence.overlap
-    verdict = f"{'Copies' if is_match else 'Not copies'} by the policy {policy.name}"
+    verdict = "Copies" if is_match else "Not copies"
     if policy.name == "hamming":
         distance = f"their fingerprints differ in {evidence.distance} of 64 bits"
-        return f"{verdict}: {distance}; those of copies in {policy.duplicate_bits} at most."
+        return f"{verdict} by the policy hamming: {distance}; those of copies in {policy.duplicate_bits} at most."
     shared = f"{overlap.containment:.0%} of the shorter text is in the other"
     opening = f"{overlap.opening:.0%} of an opening"
     return f"{verdict}: {shared}, {opening}, and the headlines are {headlines:.0%} alike."

@@ -259,8 +259,8 @@ def _summary(evidence: Evidence, headlines: float, policy: Policy, is_match: boo
     overlap = evidence.overlap
     verdict = "Copies" if is_match else "Not copies"
     if policy.name == "hamming":
-        distance = f"their fingerprints differ in {evidence.distance} of 64 bits"
-        return f"{verdict} by the policy hamming: {distance}; those of copies in {policy.duplicate_bits} at most."
+        distance = f"by the policy hamming: their fingerprints differ in {evidence.distance} of 64 bits"
+        return f"{verdict} {distance}; those of copies in {policy.duplicate_bits} at most."
     shared = f"{overlap.containment:.0%} of the shorter text is in the other"
     opening = f"{overlap.opening:.0%} of an opening"
     return f"{verdict}: {shared}, {opening}, and the headlines are {headlines:.0%} alike."

@@ -123,7 +123,7 @@ async def assert_a_killed_process_is_replaced(here: Site, store_url: str) -> int
     await here.report(range(REPORTS // 2, REPORTS))
     await here.until_read(REPORTS)
     second = await here.leader()
-    await here.until_shown("/health", "Running, last tick")
+    await here.until_shown("/health", "Running, last run")
     # A process that gets no processor for three intervals can lose the lease until its next tick.
     await here.until_shown("/metrics", 'aggregator_leader{worker="scheduler"} 1.0')
     metrics = await here.page("/metrics")

@@ -59,8 +59,8 @@ class LateArticles(msgspec.Struct, array_like=True):
 
 
 def describe_late(sources: Mapping[str, Source]) -> str:
-    """How many late articles taught, by source, of most first; "" without any."""
-    late = [(s, outlet_name(s.name or key)) for key, s in sources.items() if s.late]
+    """How many late articles taught, by source with any, of most first; "" without any."""
+    late = [(s, outlet_name(s.name or key)) for key, s in sources.items() if s.late and s.taught]
     found = [(sum(s.taught.values()), s.late, name) for s, name in late]
     shown = sorted(found, reverse=True)[: 2 * MIN_VOICES]
     return "; ".join(f"{taught:,} of {late:,} from {name or '?'}" for taught, late, name in shown)

@@ -98,9 +98,9 @@ def peak(times: Collection[int], window_ms: int) -> int:
 
 
 def usual_rate(event: DetectedEvent) -> str:
-    """The usual number of items in one window: "usually 4.7", at least "usually under 0.1"."""
+    """The usual number of items in one window: "usually 4.7", below 0.1 "usually none"."""
     usual = event.expected
-    return "usually under 0.1" if usual < 0.1 else f"usually {usual:.{int(usual < 10)}f}"
+    return "usually none" if usual < 0.1 else f"usually {usual:.{int(usual < 10)}f}"
 
 
 def size_text(event: DetectedEvent) -> str:

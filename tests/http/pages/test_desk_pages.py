@@ -168,7 +168,7 @@ async def test_a_refused_target_keeps_what_was_typed(
 
 
 async def test_the_form_offers_what_works(client: Client, service: FakeService) -> None:
-    """E-mail once a server is set up, else a chat, which gets no signing secret; each can be removed there."""
+    """E-mail once a server is set up, else a chat, which gets no signing secret and can be removed."""
     desk = await make_desk(client, service)
     without = await (await client.get(f"/desks/{desk.id}")).text()
     form = {"action": "add_target", "kind": "slack", "address": "ann@news.example"}
@@ -181,7 +181,7 @@ async def test_the_form_offers_what_works(client: Client, service: FakeService) 
 
     assert '<option value="mail" disabled>E-mail (not set up)' in without
     assert 'value="slack" selected' in without and "AGGREGATOR_SMTP_SENDER" in without
-    assert "Added." in added and "whsec_" not in added
+    assert "Added." in added and "whsec_" not in added and 'name="action" value="remove"' in added
     assert 'value="mail" selected' in with_mail and "AGGREGATOR_SMTP" not in with_mail
 
 

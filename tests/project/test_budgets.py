@@ -33,7 +33,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "store": 3_831,
     "top": 2_422,
 }
-MAX_REPOSITORY_LINES = 60_702  # server and packages, without tests
+MAX_REPOSITORY_LINES = 60_747  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_200  # what is in tests/ and is no test; test cases have no budget
 TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
 MAX_BENCHMARK_WORDS = 4_000  # of docs/benchmarks, without rules of tables

@@ -14,7 +14,7 @@ from aggregator.errors import InvalidInput
 from aggregator.events.detection.model import BurstRule
 from aggregator.time_units import HOUR_MS
 from aggregator_lab.evaluation.desk import Alert, Desk, Peak, run
-from aggregator_lab.evaluation.desk_streams import Stream, align, mix, read_stream
+from aggregator_lab.evaluation.desk_streams import Stream, align, mix, more_headlines, read_stream
 from aggregator_lab.evaluation.event_metrics import KnownEvent
 from aggregator_lab.evaluation.events import read_known_events
 from tests.cli.helpers import run as run_command
@@ -122,6 +122,18 @@ def test_other_streams_move_by_whole_weeks_into_the_first(files: list[Path]) -> 
         align(streams, [0])
 
 
+def test_more_headlines_come_evenly(files: list[Path]) -> None:
+    """Drawn from all of a file; one with fewer headlines is refused."""
+    stream = read_stream(files[0])
+
+    more = more_headlines(stream, 10, 0, 2 * HOUR_MS)
+
+    assert more.times_ms == tuple(n * HOUR_MS // 10 for n in range(20))
+    assert len({row["id"] for row in more.rows}) == 20
+    with pytest.raises(InvalidInput, match=r"has 22 headlines, and 30 are to be added"):
+        more_headlines(stream, 10, 0, 3 * HOUR_MS)
+
+
 def test_the_command_keeps_analyses_and_writes_alerts(
     files: list[Path], known: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -146,6 +158,10 @@ def test_the_command_keeps_analyses_and_writes_alerts(
     marks = write(tmp_path / "marks.jsonl", [{"file": "en.jsonl", "id": "Har10-5", "mark": "news"}])
     assert run_command(*arguments, "--marks", str(marks)) == 0
     assert "news 1" in capsys.readouterr().out
+    more = ("--more", str(files[0]), "3", "--more-hours", "1", "--page", str(tmp_path / "page.html"))
+    assert run_command(*arguments, *aligned, *more) == 0
+    assert "3 an hour of en.jsonl" in capsys.readouterr().out
+    assert (tmp_path / "page.html").read_text().count("<tr>") == 2
     assert run_command(*arguments, "--align", "noon,noon") == 2
 
 

@@ -24,6 +24,7 @@ from aggregator.cli.common_options import SETTING_FIELDS
 from aggregator.domain import Analysis, Article
 from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
+from aggregator.time_units import HOUR_MS
 from aggregator_archive.cli.dedupe import selected_policy
 from aggregator_archive.input_check import require_columns
 from aggregator_archive.optional_imports import import_optional
@@ -327,14 +328,20 @@ def desk(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator_lab.evaluation import desk_streams as mixing
     from aggregator_lab.evaluation.events import read_known_events
 
-    jsonl.check_readable([*args.files, *args.marks, *args.peaks])
-    if args.alerts:
-        check_writable(Path(args.alerts))
+    more = args.more or []
+    jsonl.check_readable([*args.files, *args.marks, *args.peaks, *more[:1]])
+    for file in filter(None, (args.alerts, args.page)):
+        check_writable(Path(file))
     moments = [parse_time_ms(moment) for moment in args.align.split(",")] if args.align else []
-    if None in moments:
-        raise InvalidInput("--align: expected RFC 3339 times, separated by commas.")
+    if None in moments or not all(number.isdecimal() for number in more[1:]):
+        raise InvalidInput("--align: RFC 3339 times, --more: a file and a number.")
     read = functools.partial(mixing.read_stream, cache=Path(args.cache) if args.cache else None)
     streams = mixing.align([read(Path(file)) for file in args.files], [at_ms for at_ms in moments if at_ms])
+    if more:
+        span_ms = streams[0].times_ms[0], streams[0].times_ms[-1]
+        if args.more_hours and moments:
+            span_ms = moments[0] - args.more_hours * HOUR_MS, moments[0] + args.more_hours * HOUR_MS
+        streams.append(mixing.more_headlines(read(Path(more[0])), int(more[1]), *span_ms))
     known = [event for file in args.events for event in read_known_events(Path(file))]
     marks = {(str(m.get("file")), str(m.get("id"))): str(m.get("mark")) for m in read_rows(args.marks)}
     peaks = [
@@ -347,6 +354,8 @@ def desk(args: argparse.Namespace, settings: Settings) -> int:
     if args.alerts:
         Path(args.alerts).write_text(json.dumps(alerts, ensure_ascii=False, indent=1), "utf-8")
     print(json.dumps(result.as_json()) if args.json else desk_report.format_table(result.as_json()))
+    if args.page:
+        Path(args.page).write_text(desk_report.alerts_page(alerts), "utf-8")
     return EXIT_OK
 
 

@@ -254,8 +254,16 @@ def _add_desk(protocols: Any) -> None:
         ("--align", "TIME,...", "one moment per FILE, which then coincide (default: by whole weeks)"),
         ("--cache", "DIR", "keep the analyses of the files in DIR"),
         ("--alerts", "FILE", "write all alerts as JSON, to be judged by hand"),
+        ("--page", "FILE", "the same as an HTML page"),
     ):
         command.add_argument(flag, metavar=metavar, help=help)
+    command.add_argument(
+        "--more", nargs=2, metavar=("FILE", "N"), help="N more headlines an hour, drawn from FILE"
+    )
+    command.add_argument(
+        "--more-hours", metavar="N", type=positive_int,
+        help="only from N hours before the first moment of --align to N hours after it",
+    )  # fmt: skip
     _add_json_option(command)
     add_settings_options(command, (*DETECTION_SETTINGS, *LOG_SETTINGS))
 

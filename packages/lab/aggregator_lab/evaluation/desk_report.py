@@ -1,7 +1,9 @@
-"""Table of a desk for a terminal."""
+"""Table of a desk for a terminal, and a page with its alerts to be judged by hand."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 
@@ -13,6 +15,16 @@ def format_table(result: dict[str, Any]) -> str:
     if known:
         lines += ["", "".join(f"{name:<22}" for name in known[0])]
     return "\n".join(lines + ["".join(f"{_cell(value):<22.20}" for value in k.values()) for k in known])
+
+
+def alerts_page(alerts: Sequence[dict[str, Any]]) -> str:
+    """An HTML page with one row per alert."""
+    rows = "\n".join(
+        f"<tr><td>{escape(a['file'])}<br>{a['at']}<td>{a['size']} items<br>{a['sources']} sources"
+        f"<td><b>{escape(a['title'])}</b><br>{'<br>'.join(map(escape, a['headlines']))}<td>{a['mark']}"
+        for a in alerts
+    )
+    return f"<!doctype html><meta charset=utf-8><title>Alerts</title><table border=1>\n{rows}\n</table>\n"
 
 
 def _cell(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Recorded streams as one desk would receive them: analyzed once, shifted in time.
+"""Recorded streams as one desk would receive them: analyzed once, shifted in time, with more headlines.
 
 The first file keeps its times and sets the span; rows of the others outside of it are left out. These are
 shifted by a constant each: so that given moments coincide, or by the whole weeks that bring their middle
@@ -8,6 +8,7 @@ nearest to that of the first, so that hours of the week stay what they are.
 from __future__ import annotations
 
 import heapq
+import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ import xxhash
 import aggregator.analysis
 from aggregator.domain import WeightedTerms
 from aggregator.errors import InvalidInput
-from aggregator.time_units import DAY_MS
+from aggregator.time_units import DAY_MS, HOUR_MS
 from aggregator_archive.replay import RowAnalyzer, parse_time_ms, rfc3339
 from aggregator_archive.rows import read_rows
 
@@ -83,6 +84,21 @@ def align(streams: Sequence[Stream], moments_ms: Sequence[int] = ()) -> list[Str
         times_ms = tuple(at_ms + shift_ms for at_ms in stream.times_ms[begin:end])
         shifted.append(replace(stream, rows=stream.rows[begin:end], times_ms=times_ms, shift_ms=shift_ms))
     return shifted
+
+
+def more_headlines(stream: Stream, per_hour: int, from_ms: int, until_ms: int) -> Stream:
+    """``per_hour`` headlines an hour of ``stream``, evenly spread between two times.
+
+    Drawn from all of it (seed 0), so none of its stories bursts. Raises InvalidInput if it has fewer.
+    """
+    count = per_hour * (until_ms - from_ms) // HOUR_MS
+    if count > len(stream.rows):
+        raise InvalidInput(
+            f"{stream.name} has {len(stream.rows):,} headlines, and {count:,} are to be added."
+        )
+    drawn = random.Random(0).sample(stream.rows, count)
+    times = tuple(from_ms + number * HOUR_MS // per_hour for number in range(count))
+    return Stream(f"{per_hour} an hour of {stream.name}", tuple(drawn), times)
 
 
 def mix(streams: Sequence[Stream]) -> Iterator[Row]:

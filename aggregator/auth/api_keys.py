@@ -73,11 +73,6 @@ class ApiKey(msgspec.Struct, frozen=True):
         """Whether the key has not expired."""
         return self.expires_ms is None or now_ms < self.expires_ms
 
-    @property
-    def is_of_user(self) -> bool:
-        """Whether it describes a user whom a proxy has signed in (``proxies.py``); it is not stored."""
-        return not self.hash
-
     def allows(self, permission: Permission) -> bool:
         """Whether the key grants ``permission``: that of its role, bound to sources at most a crawler's."""
         granted = ROLE_PERMISSIONS[self.role]
@@ -151,7 +146,7 @@ class ApiKeys:
 
     async def is_still_valid(self, key: ApiKey) -> bool:
         """Whether an authenticated key has been neither revoked nor expired since."""
-        if key.is_of_user:
+        if not key.hash:  # of a user whom a proxy has signed in; not stored
             return key.is_active(self._clock())
         return await self._find_active(key.id) is not None
 

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from aggregator import errors, settings
+from aggregator import config_file, errors, settings
 from aggregator.cli import options
 from aggregator.errors import EXIT_CONFIGURATION_ERROR, EXIT_INTERRUPTED, EXIT_OK, exit_code
 from aggregator.runtime.logging import configure_logging
@@ -35,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         lower_priority(BULK_NICE_INCREMENT)
     try:
-        args.config_file = options.read_config_file(args)
+        path = config_file.locate(getattr(args, "config", None) or settings.config_variable())
+        args.config_file = config_file.read(path) if path is not None else None
         loaded = settings.load(overrides=options.setting_overrides(args), config=args.config_file)
         configure_logging(loaded.log_level, loaded.log_format)
         module, _, function = args.command_path.partition(":")

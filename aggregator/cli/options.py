@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aggregator import __version__, config_file, extensions
+from aggregator import __version__, extensions
 from aggregator.cli import common_options
 from aggregator.cli.common_options import (
     LOG_SETTINGS,
@@ -16,7 +16,6 @@ from aggregator.cli.common_options import (
     duration_ms,
     positive_int,
 )
-from aggregator.settings import config_variable
 from aggregator.time_units import DAY_MS
 from aggregator_client.dates import time_zone
 
@@ -109,12 +108,6 @@ def starting_commands(parser: argparse.ArgumentParser) -> str:
         if command.epilog:
             lines += ["", f"  {command.description}", f"    {command.epilog.split('`')[1]}"]
     return "\n".join([*lines, "", "All commands: `aggregator --help`."])
-
-
-def read_config_file(args: argparse.Namespace) -> config_file.ConfigFile | None:
-    """The configuration file of this command; None if there is none. Raises ConfigurationError."""
-    path = config_file.locate(getattr(args, "config", None) or config_variable())
-    return config_file.read(path) if path is not None else None
 
 
 def setting_overrides(args: argparse.Namespace) -> dict[str, Any]:

@@ -101,14 +101,9 @@ class ChangeBroadcaster:
         self._closed = False
 
     @property
-    def subscriber_count(self) -> int:
-        """Number of open subscriptions."""
-        return len(self._subscribers)
-
-    @property
     def is_full(self) -> bool:
         """Whether no further subscriber is accepted: the limit is reached, or the service is stopping."""
-        return self._closed or self.subscriber_count >= self._max_subscribers
+        return self._closed or len(self._subscribers) >= self._max_subscribers
 
     async def latest_position(self) -> bytes:
         """Position of the newest change; a subscription after it receives everything from now on."""

@@ -8,6 +8,7 @@ from datetime import date, datetime, time, tzinfo
 
 from aggregator.errors import InvalidInput
 from aggregator.events.desks import Desk, is_reportable, time_zone
+from aggregator.events.detection.numbers import course_of
 from aggregator.events.event import Event
 from aggregator.events.newsroom import is_split
 from aggregator.events.selection import is_handled
@@ -68,7 +69,7 @@ def is_split_off(event: Event) -> bool:
 
 def items_within(event: Event, since_ms: int, until_ms: int) -> int:
     """Items of an event that were published within a period."""
-    return sum(since_ms <= at_ms < until_ms for at_ms in event.times)
+    return sum(since_ms <= at_ms < until_ms for at_ms in course_of(event))
 
 
 def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str, list[Event]]:

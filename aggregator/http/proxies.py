@@ -27,7 +27,6 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.http_parser import RawRequestMessage
-from multidict import CIMultiDictProxy
 from yarl import URL
 
 from aggregator.auth.api_keys import ROLE_PERMISSIONS, ApiKey, Role
@@ -164,16 +163,13 @@ def wrap_factory(factory: RequestFactory, settings: Settings) -> RequestFactory:
         if prefix and (path := _path_below(message.path, prefix)) is not None:
             changes["rel_url"] = URL.build(path=path, query_string=message.url.raw_query_string, encoded=True)
         if (peer := peer_address(request)) in proxies:
-            changes |= _forwarded(proxies, peer, request.headers)
+            headers = request.headers
+            changes["remote"] = proxies.client_of(peer, ",".join(headers.getall("X-Forwarded-For", ())))
+            if (scheme := headers.get("X-Forwarded-Proto", "").lower()) in SCHEMES:
+                changes["scheme"] = scheme
         return request.clone(**changes) if changes else request
 
     return make
-
-
-def _forwarded(proxies: TrustedProxies, peer: str, headers: CIMultiDictProxy[str]) -> dict[str, str]:
-    found = {"remote": proxies.client_of(peer, ",".join(headers.getall("X-Forwarded-For", ())))}
-    scheme = headers.get("X-Forwarded-Proto", "").lower()
-    return found | ({"scheme": scheme} if scheme in SCHEMES else {})
 
 
 def _path_below(target: str, prefix: str) -> str | None:

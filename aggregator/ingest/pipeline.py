@@ -77,11 +77,6 @@ class _InFlight:
             if task is not None:
                 task.cancel()
 
-    def discard_prefetch(self) -> None:
-        if self.prefetch is not None:
-            self.prefetch.cancel()
-            self.prefetch = None
-
     def may_prefetch(self, batch: Sequence[PendingArticle], before: Sequence[PendingArticle]) -> bool:
         """Whether it shares no id, and no text in two languages, with those in flight: it depends on them."""
         in_flight = [*before, *(self.committing.pending if self.committing is not None else [])]
@@ -169,7 +164,9 @@ class BatchPipeline:
             await self._yield_control()
             return
         # The store holds commits that the snapshots do not: start again, and stop prefetching for a while.
-        in_flight.discard_prefetch()
+        if in_flight.prefetch is not None:
+            in_flight.prefetch.cancel()
+            in_flight.prefetch = None
         self._backoff_batches_left = BACKOFF_BATCHES
         await self.process(pending)
 

@@ -49,8 +49,8 @@ async def test_all_subscribers_receive_changes_from_now_on(
         await change_event(repository, 2, 3)
 
         assert await received(first, 2) == await received(second, 2) == [2, 3]
-        assert broadcaster.subscriber_count == 2
-    assert broadcaster.subscriber_count == 0
+        assert len(broadcaster._subscribers) == 2
+    assert not broadcaster._subscribers
 
 
 async def test_a_subscriber_resumes_after_its_position(

@@ -214,7 +214,7 @@ def test_a_user_is_the_same_tomorrow() -> None:
     today, tomorrow = user_key("ada", "editor", 0), user_key("ada", "admin", 86_400_000)
 
     assert today.id == tomorrow.id != user_key("bob", "editor", 0).id
-    assert today.is_of_user and today.allows("editor") and not today.allows("admin")
+    assert not today.hash and today.allows("editor") and not today.allows("admin")
     assert today.is_active(3_599_999) and not today.is_active(3_600_000)
 
 

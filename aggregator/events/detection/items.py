@@ -88,6 +88,7 @@ def to_window_item(item: StreamItem, at_ms: int, clock_ms: int, window_ms: int) 
         terms=_to_integer_weights(item.terms, largest),
         is_counted=not late,
         published_ms=at_ms if item.backfill else 0,
+        claim_ms=at_ms if late and not item.backfill else None if at_ms == item.published_at_ms else 0,
         cosine=1.0,
         cluster_key=-1,
         lang=item.lang,

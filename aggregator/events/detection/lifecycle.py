@@ -31,7 +31,7 @@ from aggregator.events.detection.model import (
     EventStatus,
     FirstReport,
 )
-from aggregator.events.detection.numbers import Item, counted, size_text
+from aggregator.events.detection.numbers import Item, counted, course, size_text
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 # A headline is kept for this time unless another one is clearly better.
@@ -81,7 +81,8 @@ class OpenEvent(msgspec.Struct, array_like=True):
 
     def add(self, member: WindowItem) -> None:
         """Add one item of the cluster."""
-        self._list(member.id, Item(member.cosine, member.published_ms or member.at_ms, member.source))
+        item = Item(member.cosine, member.published_ms or member.at_ms, member.source, member.claim_ms)
+        self._list(member.id, item)
         if member.lang:
             self.languages[member.lang] = None
         self.pending_numbers.append(member.first_version)
@@ -109,7 +110,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
     @property
     def last_seen_ms(self) -> int:
         """Time of the last item."""
-        return max([item.at_ms for item in self.items.values()] + self.further, default=self.detected_at_ms)
+        return max(course(self.items.values(), self.further), default=self.detected_at_ms)
 
     def _list(self, id_: str, item: Item) -> None:
         if id_ in self.items or len(self.items) < MAX_EVENT_ITEMS:

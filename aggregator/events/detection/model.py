@@ -7,7 +7,7 @@ the detector can apply them repeatedly.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
@@ -63,6 +63,7 @@ class DetectedEvent:
     items         article ids in order of joining (the first MAX_EVENT_ITEMS)
     cosines       by item: similarity to the cluster when it joined, 0..1 (1.0 for a duplicate)
     times         by item: when it was published, in ms; then those of items that are not listed
+    claims        of items whose time is that of their arrival: the time that they state, 0 for none
     outlets       by item: position of its outlet in ``sources``, -1 for none
     terms         most distinctive terms, heaviest first
     timeline      (start of 10 minutes in ms, items in them), without empty buckets
@@ -102,6 +103,7 @@ class DetectedEvent:
     times: tuple[int, ...] = ()
     outlets: tuple[int, ...] = ()
     window_ms: int = 4 * HOUR_MS
+    claims: dict[str, int] = field(default_factory=dict)
 
     def items_between(self, after_ms: float, until_ms: float) -> int:
         """Items in the buckets of the timeline that begin after ``after_ms`` and until ``until_ms``."""

@@ -1,7 +1,8 @@
 """The numbers of an event, all from the items that it has: whatever shows one takes it from here.
 
-An item counts at the time of its publication as decided when it joined: a date long before the arrival that
-nobody declared as past is a claim, and the arrival counts (``domain.publication_time``).
+An item has the time of its publication as decided when it joined: a date long before the arrival that nobody
+declared as past is a claim, and the arrival is its time. In the course of the event, which decides its rates
+and state, a claim counts as stated, since it is no fresh news, but not before the first item.
 """
 
 from __future__ import annotations
@@ -19,11 +20,18 @@ E = TypeVar("E", bound=DetectedEvent)
 
 
 class Item(NamedTuple):
-    """What an event knows of an item: similarity when it joined, 0..1, time of publication, source."""
+    """Similarity when it joined, 0..1; time; source; if that is of the arrival, what is claimed or 0."""
 
     cosine: float
     at_ms: int
     source: str
+    claim_ms: int | None = None
+
+
+def course(items: Collection[Item], further: Iterable[int]) -> tuple[int, ...]:
+    """When items count in the course of their event, in ms."""
+    first_ms = min((item.at_ms for item in items), default=0)
+    return (*(max(first_ms, item.claim_ms or item.at_ms) for item in items), *further)
 
 
 def counted(
@@ -37,29 +45,30 @@ def counted(
 
     ``empty_ms``: first and last time without any item.
     """
-    times = (*(item.at_ms for item in items.values()), *further)
+    times, counts_at = (*(item.at_ms for item in items.values()), *further), course(items.values(), further)
     keys = [outlet_key(item.source) for item in items.values()]
     names: dict[str, str] = {}
     latest: dict[str, int] = {}
-    for key, item in zip(keys, items.values(), strict=True):
+    for key, item, at_ms in zip(keys, items.values(), counts_at, strict=False):
         names.setdefault(key, outlet_name(item.source))
-        latest[key] = max(item.at_ms, latest.get(key, item.at_ms))
+        latest[key] = max(at_ms, latest.get(key, at_ms))
     names.pop("", None)
     position = {key: n for n, key in enumerate(names)}
     since_ms = developments[-1][0] - window_ms if developments else min(times, default=0)
-    recent = [at_ms for at_ms in times if at_ms >= since_ms]
+    recent = [at_ms for at_ms in counts_at if at_ms >= since_ms]
     return {
         "items": tuple(items),
         "cosines": tuple(round(item.cosine, 3) for item in items.values()),
         "times": times,
+        "claims": {id_: item.claim_ms for id_, item in items.items() if item.claim_ms is not None},
         "outlets": tuple(position.get(key, -1) for key in keys),
         "sources": tuple(names.values()),
         "size": len(times),
         "first_seen_ms": min(times, default=empty_ms),
-        "last_seen_ms": max(times, default=empty_ms),
+        "last_seen_ms": max(counts_at, default=empty_ms),
         "peak": peak(recent, window_ms),
         "rate": max(Counter(map(bucket, recent)).values(), default=0),
-        "timeline": tuple(sorted(Counter(map(bucket, times)).items())),
+        "timeline": tuple(sorted(Counter(map(bucket, counts_at)).items())),
         "voices": tuple(sorted(Counter(map(bucket, latest.values())).items())),
     }
 
@@ -68,12 +77,24 @@ def items_of(event: DetectedEvent) -> dict[str, Item]:
     """The listed items of an event by article id, in order of joining."""
     names = (*event.sources, "")
     rows = zip(event.items, event.cosines, event.times, event.outlets, strict=False)
-    return {id_: Item(cosine, at_ms, names[outlet]) for id_, cosine, at_ms, outlet in rows}
+    claim_of = event.claims.get
+    return {id_: Item(cosine, at_ms, names[at], claim_of(id_)) for id_, cosine, at_ms, at in rows}
 
 
 def times_of(event: DetectedEvent) -> dict[str, int]:
     """When each listed item of an event was published, by article id."""
     return dict(zip(event.items, event.times, strict=False))
+
+
+def course_of(event: DetectedEvent) -> tuple[int, ...]:
+    """When its items count, the listed ones first."""
+    return course(items_of(event).values(), event.times[len(event.items) :])
+
+
+def is_last_published(event: DetectedEvent) -> bool:
+    """Whether its last item was published then; else only its arrival is known."""
+    last = [id_ for id_, at_ms in times_of(event).items() if at_ms == event.last_seen_ms]
+    return not event.claims.keys() >= set(last) or not last
 
 
 def with_items(event: E, items: Mapping[str, Item], further: Iterable[int]) -> E:

@@ -12,7 +12,6 @@ import io
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import floor
 
 import msgspec
 from aiohttp import web
@@ -26,7 +25,6 @@ from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord
 from aggregator.events.detection.description import MIN_COMMON_TERMS
 from aggregator.events.detection.items import VARIANTS
-from aggregator.events.detection.model import LearningStatus
 from aggregator.events.detection.numbers import items_of
 from aggregator.events.event import Event
 from aggregator.events.figures import Figure, Said, figures_in, figures_over_time
@@ -56,13 +54,6 @@ async def load_storyline(service: Service, story_id: str) -> Storyline:
     stored = await service.articles.index.articles.get_many(sample_items(events))
     articles = {id_: article.record for id_, article in stored.items()}
     return Storyline(story_id, tuple(events), tuple(developments(events, articles)))
-
-
-def learning_out(status: LearningStatus | None) -> wire.LearningOut | None:
-    """The learning status; null when learning is complete, or the status unknown."""
-    if status is None or status.is_complete:
-        return None
-    return wire.LearningOut(floor(10 * status.known_days) / 10, status.needed_days)
 
 
 def event_out(event: Event, now_ms: int) -> wire.EventOut:

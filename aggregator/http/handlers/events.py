@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from math import floor
 from typing import Annotated, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -27,7 +28,7 @@ from aggregator.http.handlers import event_views
 from aggregator.http.handlers.event_views import load_storyline
 from aggregator.queries.search import ResultKey
 from aggregator.time_units import HOUR_MS
-from aggregator_client.wire import EventDetailOut, EventOut, EventsOut
+from aggregator_client.wire import EventDetailOut, EventOut, EventsOut, LearningOut
 
 Key = TypeVar("Key")
 Unsigned = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -63,8 +64,10 @@ async def list_(service: Service, query: requests.EventsQuery) -> EventsOut:
     page = events[: query.limit]
     has_next = is_paged and len(events) > len(page)
     next_cursor = encode_cursor(page_key(page[-1], page[-1].id, query.sort), query.sort) if has_next else None
-    learning = event_views.learning_out(await service.events.repository.learning(now_ms))
-    return EventsOut([event_views.event_out(event, now_ms) for event in page], next_cursor, learning)
+    status, days = await service.events.repository.learning(now_ms), None
+    if status is not None and not status.is_complete:
+        days = LearningOut(floor(10 * status.known_days) / 10, status.needed_days)
+    return EventsOut([event_views.event_out(event, now_ms) for event in page], next_cursor, days)
 
 
 async def list_top_stories(service: Service, query: requests.TopStoriesQuery) -> responses.TopStoriesOut:

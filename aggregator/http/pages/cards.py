@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aggregator.analysis.source import is_own, own_outlets
+from aggregator.events.detection.numbers import course_of
 from aggregator.events.event import Event, title_of
 from aggregator.events.selection import (
     EventOrder,
@@ -180,20 +181,21 @@ def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> Sprea
     last_ms = event.last_seen_ms if event.status == "closed" else min(now_ms, event.last_seen_ms + HOUR_MS)
     to_ms = max(last_ms, event.last_seen_ms)
     if to_ms - event.first_seen_ms < HOUR_MS:
-        by_minute = Counter(at_ms // MINUTE_MS * MINUTE_MS for at_ms in event.times)
+        by_minute = Counter(at_ms // MINUTE_MS * MINUTE_MS for at_ms in course_of(event))
         bars = timeline_chart([*by_minute.items()], to_ms - HOUR_MS, to_ms, WIDTH, HEIGHT, bin_ms=MINUTE_MS)
     else:
         from_ms = min(event.first_seen_ms - HOUR_MS // 2, to_ms - MIN_SPAN_MS)
         bars = timeline_chart(event.timeline, from_ms, to_ms, WIDTH, HEIGHT)
-    bins = _bins(bars, items)
+    bins = _bins(bars, items, dict(zip(event.items, course_of(event), strict=False)))
     return SpreadChart(bars=bars, bins=bins, total=bins[-1].total if bins else 0)
 
 
-def _bins(chart: Chart, items: Sequence[EventItem]) -> tuple[Bin, ...]:
+def _bins(chart: Chart, items: Sequence[EventItem], at_ms: Mapping[str, int]) -> tuple[Bin, ...]:
     sources: dict[int, dict[str, None]] = {}
     for item in items:
+        from_ms = at_ms.get(item.id, item.at_ms) // chart.bin_ms * chart.bin_ms
         if item.source:
-            sources.setdefault(item.at_ms // chart.bin_ms * chart.bin_ms, {})[item.source] = None
+            sources.setdefault(from_ms, {})[item.source] = None
     width = chart.width * chart.bin_ms / (chart.to_ms - chart.from_ms)
     found: list[Bin] = []
     for bar in chart.bars:

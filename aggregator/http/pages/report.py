@@ -55,7 +55,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
     loaded = await request.app[EVENT_ITEMS].load(service, event)
     sure = [item for item in loaded.items if not item.doubtful]
     families = families_among(await service.articles.sources.report(), event.sources)
-    days = {at_ms // DAY_MS for at_ms, _ in event.timeline}
+    days, claims = {at_ms // DAY_MS for at_ms, _ in event.timeline}, event.claims
     return html_response(
         request,
         "report.html",
@@ -80,7 +80,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         copy_count=len(sure) - len({item.copy_of or item.id for item in sure}),
         doubtful=[Entry(item) for item in loaded.items if item.doubtful],
         independent=independent(event.sources, families),
-        late_count=sum(item.arrived_ms - item.at_ms > event.window_ms for item in loaded.items),
+        late_count=sum(i.arrived_ms - (claims.get(i.id) or i.at_ms) > event.window_ms for i in loaded.items),
         view=query.view,
         view_url=partial(_url, event),
         page_url=partial(_url, event, query.view),

@@ -7,9 +7,13 @@ from dataclasses import replace
 import pytest
 
 from aggregator.domain import Problem, StreamItem
+from aggregator.events.days import items_within
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.late import MAX_TAUGHT_PER_DAY
 from aggregator.events.detection.model import EditorOverrides
+from aggregator.events.detection.numbers import is_last_published
+from aggregator.events.event import Event
+from aggregator.events.selection import growth, severity, urgency
 from aggregator.index.keys import term_hash
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 from tests.support.detector_stream import RULE, START_MS, DetectorStream
@@ -165,3 +169,35 @@ def test_an_event_that_falls_below_its_number_ends(removed_first: bool) -> None:
     stream.send_burst(2, start=3)
     first, second = stream.fired
     assert first.id != second.id and second.size == 16
+
+
+def test_articles_of_yesterday_that_arrive_now_are_no_fresh_news() -> None:
+    """The story had slowed down; a new source brings its articles of the last day, and nothing is urgent."""
+    stream = DetectorStream()
+    for n in range(16):
+        stream.send(n, published_at_ms=START_MS + n * MINUTE_MS)
+    last, now_ms = Event.of(stream.last_event()), START_MS + 3 * HOUR_MS
+    assert severity(last, now_ms) == "fading"
+
+    for n in range(12):
+        stream.send(179, published_at_ms=START_MS - (13 * n + 300) * MINUTE_MS, source="weekly.example")
+    event = Event.of(stream.last_event())
+
+    assert event.size == 28 and len(event.claims) == 12
+    assert (event.last_seen_ms, event.first_seen_ms) == (last.last_seen_ms, last.first_seen_ms)
+    assert (severity(event, now_ms), growth(event, now_ms).last_hour) == ("fading", 0)
+    assert urgency(event, now_ms)[1] == pytest.approx(urgency(last, now_ms)[1], abs=0.1)
+    assert items_within(event, START_MS + HOUR_MS, now_ms) == 0
+    assert max(event.times) == START_MS + 179 * MINUTE_MS  # the article is not taken at its word
+    assert is_last_published(event)
+
+
+def test_an_event_whose_last_item_has_no_date_says_that_it_arrived() -> None:
+    """With a date the same item says that it was published."""
+    undated, dated = DetectorStream(), DetectorStream()
+    for n in range(17):
+        dated.send(n, published_at_ms=START_MS + n * MINUTE_MS)
+        undated.send(n, published_at_ms=START_MS + n * MINUTE_MS if n < 16 else None)
+
+    assert is_last_published(dated.last_event())
+    assert not is_last_published(undated.last_event())

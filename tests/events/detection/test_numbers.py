@@ -12,7 +12,7 @@ from aggregator.analysis.source import outlet_key
 from aggregator.events import newsroom
 from aggregator.events.detection import lifecycle
 from aggregator.events.detection.lifecycle import OpenEvent
-from aggregator.events.detection.numbers import bucket, independent, items_of, peak, usual_rate
+from aggregator.events.detection.numbers import bucket, course_of, independent, items_of, peak, usual_rate
 from aggregator.events.event import EditorAction, Event, size_summary
 from aggregator.events.selection import growth
 from aggregator.http.pages.cards import spread_chart
@@ -42,8 +42,9 @@ class History:
         found, other, article = self.found[a], self.found[b], f"a{number}"
         if name == "join":
             at_ms, source = facts(number)
+            claim_ms = (None, None, 0, at_ms - number * HOUR_MS)[number % 4]
             if all(article not in each.items for each in self.found):
-                found.add(window_item(number, at_ms=at_ms, source=source))
+                found.add(window_item(number, at_ms=at_ms, source=source, claim_ms=claim_ms))
         elif name == "absorb" and a != b:
             found.absorb(other)
             self.found[b] = OpenEvent(other.id, b, EVENT_MS, 0.5, 4 * HOUR_MS)
@@ -96,7 +97,9 @@ def check(shown: Event) -> None:
     assert all((item.at_ms, outlet_key(item.source)) == (at_ms, outlet_key(source))
                for id_, item in items.items() for at_ms, source in [facts(int(id_[1:]))])  # fmt: skip
     if shown.size:
-        assert (min(shown.times), max(shown.times)) == (shown.first_seen_ms, shown.last_seen_ms)
+        times = course_of(shown)
+        assert (min(times), max(times)) == (shown.first_seen_ms, shown.last_seen_ms)
+        assert all(at_ms <= own_ms for at_ms, own_ms in zip(times, shown.times, strict=True))
         assert spread_chart(shown, (), EVENT_MS + DAY_MS).total == shown.size
 
 

@@ -39,7 +39,6 @@ from aggregator.store.identity import accept, identities_of, remembered_ids
 from aggregator.time_units import format_rfc3339
 
 PARTIAL_NAME = "restore.partial"
-FORMER_LOG_PREFIX = f"{LOG_DIRECTORY}.before-"
 # All keys of the service begin like this; a server may also hold keys of other programs.
 OWN_PREFIXES = (b"{", keys.RECORD_PREFIX, keys.TEXT_PREFIX, b"session:")
 # A log may begin with a base file in the format of a snapshot; without further files it is complete.
@@ -96,7 +95,7 @@ def restore_directory(
             asyncio.run(_check_format(server.url, remembered_ids(data_dir)))
         former = None
         if log.exists():
-            former = data_dir / f"{FORMER_LOG_PREFIX}{format_rfc3339(now_ms)[:19].replace(':', '')}Z"
+            former = data_dir / f"{LOG_DIRECTORY}.before-{format_rfc3339(now_ms)[:19].replace(':', '')}Z"
             log.rename(former)
         # Until the last step the recorded lengths are those of the former log.
         (partial / LOG_DIRECTORY).rename(log)

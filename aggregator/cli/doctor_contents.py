@@ -15,17 +15,11 @@ from aggregator.settings import Settings, is_loopback
 from aggregator.time_units import DAY_MS, format_minute, format_rfc3339
 
 KEY_EXPIRY_NOTICE_DAYS = 14
-NO_ADMIN_SENTENCE = (
-    "There are keys but no active admin key and no bootstrap key, so some requests are refused to everybody; "
-    "create one with `aggregator keys add NAME --role admin`."
-)
 MIN_TEXTS_FOR_MEMORY_RATIO = 1000  # with fewer the quotient would show the fixed memory of the store
 MAX_LAG_COUNTED_ARTICLES = 5000  # a greater lag is reported as "more than"
 LAG_NOTE_ABOVE_ARTICLES = 1000  # a detector interval of some seconds may leave this many
 CONTENTS_SUBJECT = "contents"  # of findings on stored values that cannot be read
 EVENTS_READ_LIMIT = 500
-
-FindingStatus = Literal["ok", "note", "wrong"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +27,7 @@ class Finding:
     """One sentence on one subject; ``code``: the exit code that it calls for."""
 
     subject: str
-    mark: FindingStatus
+    mark: Literal["ok", "note", "wrong"]
     sentence: str
     code: int = errors.EXIT_OK
 
@@ -104,7 +98,11 @@ async def _check_keys(service: Service) -> list[Finding]:
     bootstrap = f"bootstrap key {'set' if bootstrap_key else 'not set'}"
     findings = [ok("access", f"{counts}, {len(keys) - len(active)} expired; {bootstrap}.")]
     if not bootstrap_key and not any(key.allows("admin") for key in active):
-        findings.append(wrong("access", NO_ADMIN_SENTENCE, errors.EXIT_PARTIAL_FAILURE))
+        sentence = (
+            "There are keys but no active admin key and no bootstrap key, so some requests are refused to "
+            "everybody; create one with `aggregator keys add NAME --role admin`."
+        )
+        findings.append(wrong("access", sentence, errors.EXIT_PARTIAL_FAILURE))
     notice_until_ms = now_ms + KEY_EXPIRY_NOTICE_DAYS * DAY_MS
     for key in active:
         if key.expires_ms is not None and key.expires_ms < notice_until_ms:

@@ -25,7 +25,6 @@ CHANGES_PER_READ = 200
 NO_CHANGES = b"0-0"
 MAX_SUBSCRIBERS = 256
 QUEUE_LIMIT = 1000
-STREAM_START = (0, 0)
 _POSITION_PATTERN = re.compile(rb"\d{1,19}-\d{1,19}")
 
 logger = logging.getLogger(__name__)
@@ -175,7 +174,7 @@ def _is_resumable(position: bytes, tail: bytes) -> bool:
     """Whether it is a position of this stream, and all changes after it are still stored."""
     if not _POSITION_PATTERN.fullmatch(position):
         return False
-    if parse_position(position) == STREAM_START:
+    if parse_position(position) == (0, 0):
         return True
     return (
         parse_position(position) <= parse_position(tail)

@@ -7,6 +7,7 @@ import json
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -15,6 +16,7 @@ from aggregator.cli import doctor
 from aggregator.cli.doctor_contents import Finding, note, ok
 from aggregator.settings import Settings
 from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.identity import Remembered
 from tests.cli.helpers import run
 from tests.support.stores import direct_client
 
@@ -74,6 +76,24 @@ def test_a_stopped_store_that_cannot_start_is_a_problem_with_its_remedy(
         assert "restore a backup" in output
         assert "next: repair what the first line marked wrong names" in output
         assert "audit" not in output or audit
+
+
+@pytest.mark.parametrize("has_lock", [False, True])
+def test_a_store_whose_files_are_gone_is_a_problem(
+    tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str], has_lock: bool
+) -> None:
+    """The service remembers that it had articles; the demonstration would fill the empty store."""
+    (tmp_path / "store-memory.json").write_bytes(
+        msgspec.json.encode({"embedded": Remembered("a1", taken=17, has_keys=True)})
+    )
+    if has_lock:
+        (tmp_path / "lock").touch()
+
+    assert run("doctor", "--data-dir", str(tmp_path), "--port", str(free_port)) == 2
+
+    output = capsys.readouterr().out
+    assert f"wrong  store     {tmp_path} holds no articles, but had taken 17 (store-memory.json)" in output
+    assert "--accept-store" in output and "--demo" not in output
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from aggregator.errors import InvalidInput
 TIMEOUT_S = 20.0
 # Of each step of the SMTP dialogue; the whole has TIMEOUT_S.
 STEP_TIMEOUT_S = 8.0
-SMTP_SCHEMES = ("smtp", "smtps")
 _LINKED = re.compile(r"^(.*) (https?://\S+)$", re.MULTILINE)
 MAX_ADDRESS_CHARS = 254  # RFC 5321, section 4.5.3.1.3
 
@@ -41,7 +40,7 @@ class SmtpServer:
 def parse_smtp_url(url: str, sender: str) -> SmtpServer:
     """The server of a URL such as ``smtp://user:password@mail.example:587``. Raises ValueError."""
     parts = urlsplit(url)
-    if parts.scheme not in SMTP_SCHEMES or not parts.hostname or parts.path.strip("/") or parts.query:
+    if parts.scheme not in ("smtp", "smtps") or not parts.hostname or parts.path.strip("/") or parts.query:
         raise ValueError(url)
     implicit_tls = parts.scheme == "smtps"
     return SmtpServer(

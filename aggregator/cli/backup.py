@@ -140,6 +140,7 @@ def _print_next_steps(manifest: Manifest, now_ms: int) -> None:
         )
     print(
         "Next: `aggregator doctor --audit` under the settings of the service; then start the service and "
-        f"let crawlers repeat what they sent since {manifest.created}. API keys that were revoked since then "
-        "are valid again (`aggregator keys list`)."
+        f"let crawlers repeat what they sent since {manifest.created}. API keys created since then are gone, "
+        "those revoked are valid again (`aggregator keys list`), and sources distrusted are trusted again "
+        "(`aggregator audit SOURCE --distrust`)."
     )

@@ -205,7 +205,7 @@ def _check_embedded_store(directory: Path) -> Finding:
     AppendLog(directory).verify()
     if known and known.taken and last_written_ms(directory / LOG_DIRECTORY) is None:
         raise ConfigurationError(
-            f"{directory} holds no articles, but had taken {known.taken:,} ({MEMORY_NAME}): restore a backup, "
+            f"{directory} holds no articles, but had taken {known.taken:,} ({MEMORY_NAME}): restore a backup "
             "or start the service and accept the loss with `aggregator doctor --accept-store`."
         )
     disk = read_disk_space(directory)

@@ -33,7 +33,10 @@ def test_a_store_that_is_not_running_is_backed_up(
     assert run("restore", str(backup), "--check") == 0
     assert "can be loaded with all its keys" in capsys.readouterr().out
     assert run("restore", str(tmp_path / "backups"), f"--data-dir={tmp_path / 'new'}") == 0
-    assert f"{tmp_path / 'new'} is restored." in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert f"{tmp_path / 'new'} is restored." in output
+    for undone in ("created since then are gone", "revoked are valid", "distrusted are trusted again"):
+        assert undone in output
 
 
 @pytest.mark.parametrize(

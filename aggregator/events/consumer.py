@@ -83,11 +83,8 @@ class LeaderState:
 
     def checkpoint_is_due(self, now_ms: int, interval_ms: int) -> bool:
         """Return whether to save now, at least every ``interval_ms``; alerts and deletions at once."""
-        if (
-            self.deleted_articles
-            or self.overrides_changed
-            or any(change.kind != "updated" for change in self.pending_changes)
-        ):
+        has_alerts = any(change.kind != "updated" for change in self.pending_changes)
+        if self.deleted_articles or self.overrides_changed or has_alerts:
             return True
         interval_over = not 0 <= now_ms - self.checkpoint_at_ms < interval_ms
         return interval_over and bool(self.unsaved_items or self.pending_changes)

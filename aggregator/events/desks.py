@@ -17,7 +17,7 @@ import msgspec
 
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.event import Event
-from aggregator.events.selection import EventFilter, growth
+from aggregator.events.selection import EventFilter, growth, is_settled
 from aggregator.store.base import Store
 from aggregator.store.optimistic import VersionedMap
 from aggregator.time_units import MINUTE_MS
@@ -169,7 +169,7 @@ def plan_alerts(
     """The new states of the desks, and the notifications to send now; only ``active`` desks hold and send.
 
     ``changed``: ids, oldest change first; ``events``: every changed and held event that is still stored.
-    ``later``: kinds of changes that follow an alert, and their events; not sent in quiet hours.
+    ``later``: kinds of changes and their events; those that follow an alert are not sent in quiet hours.
     """
     new_states, alerts = {}, []
     for desk in desks:
@@ -178,9 +178,11 @@ def plan_alerts(
                 new_states[desk.id] = msgspec.structs.replace(states[desk.id], held=(), dropped=0)
             continue
         former = states.get(desk.id, DeskState())
-        followed = [(kind, events[id_]) for kind, id_ in later if id_ in former.notified and id_ in events]
+        followed = [
+            (kind, events.get(id_)) for kind, id_ in later if kind in FOLLOW_UPS and id_ in former.notified
+        ]
         if not is_quiet(desk, now_ms):
-            alerts += [Alert(desk, (event,), kind=kind) for kind, event in followed if is_reportable(event)]
+            alerts += [Alert(desk, (e,), kind=kind) for kind, e in followed if e and is_reportable(e)]
         state = observe(desk, former, changed, events, now_ms)
         due = due_events(desk, state, events, now_ms)
         if due:
@@ -199,6 +201,7 @@ def observe(
     """The state after some events changed, and without those that must not be reported any more."""
     held, notified = dict.fromkeys(state.held), dict.fromkeys(state.notified)
     wanted = view_filter(desk)
+    new = {id_ for id_, event in events.items() if is_reportable(event) and not is_settled(event)}
     for id_ in dict.fromkeys(changed):
         event = events.get(id_)
         if event is None or event.status == "closed":
@@ -211,12 +214,12 @@ def observe(
         elif not notified.keys().isdisjoint(event.absorbed):
             notified[id_] = None
         elif (
-            is_reportable(event)
+            id_ in new
             and wanted.matches(event)
             and meets_thresholds(desk, event, growth(event, now_ms).last_hour)
         ):
             held[id_] = None
-    remaining = [id_ for id_ in held if id_ in events and is_reportable(events[id_]) and id_ not in notified]
+    remaining = [id_ for id_ in held if id_ in new and id_ not in notified]
     return msgspec.structs.replace(
         state,
         held=tuple(remaining[-MAX_HELD:]),

@@ -90,8 +90,8 @@ class Connection(RequestHandler):
             return await super()._handle_request(request, *args)
         finally:
             self._has_begun = bool(self._messages)
-            if not self._has_begun:
-                self._pool.set_idle(self)
+            if not self._has_begun and self in self._pool.open:
+                self._pool.idle[self] = None
 
     def _answer_later(self, answer: bytes) -> None:
         """Send ``answer`` after a delay during which nothing is read."""

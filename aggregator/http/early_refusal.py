@@ -131,11 +131,6 @@ class ConnectionPool:
         self.idle[connection] = None
         return True
 
-    def set_idle(self, connection: RequestHandler) -> None:
-        """A response was sent."""
-        if connection in self.open:
-            self.idle[connection] = None
-
     def forget(self, connection: RequestHandler) -> None:
         """The connection is closed. Idempotent."""
         self.open.discard(connection)

@@ -67,6 +67,17 @@ def test_events_of_other_views_are_not_reported() -> None:
     assert desk.sent(story("e2", 9)) == [["e2"]]  # unmuted
 
 
+@pytest.mark.parametrize("status", ["published", "dropped"])
+def test_events_that_editors_are_done_with_are_not_reported(status: str) -> None:
+    """Neither when they change, nor when the hours that held them end."""
+    desk, night = Simulation(), Simulation(NIGHT)
+    night.run(story("e1", 5))
+
+    assert desk.sent(story("e1", 5, work_status=status), story("e2", 5)) == [["e2"]]
+    assert night.sent(story("e1", 6, work_status=status), minutes=60) == []
+    assert night.sent(minutes=6 * 60) == []
+
+
 def test_events_within_the_pause_share_the_next_notification() -> None:
     """The largest first; the pause starts with each notification."""
     desk = Simulation()

@@ -17,7 +17,7 @@ from aggregator.domain import ArticleRecord
 from aggregator.errors import StoreUnavailable
 from aggregator.events.changes import ArticleReader
 from aggregator.events.days import digest_period, handover
-from aggregator.events.desks import FOLLOW_UPS, Alert, Desk, Desks, DeskState, plan_alerts, view_filter
+from aggregator.events.desks import Alert, Desk, Desks, DeskState, observe, plan_alerts, view_filter
 from aggregator.events.event import Event
 from aggregator.events.repository import ChangeRecord, EventRepository
 from aggregator.events.selection import EventFilter
@@ -143,9 +143,11 @@ class WebhookDispatcher(PeriodicTask):
         active = frozenset(id_ for id_, desk in desks.items() if id_ in targeted and not desk.paused)
         digests = {id_: digest_period(desk, now_ms) for id_, desk in desks.items() if desk.digest_at}
         due = [id_ for id_, (_, end_ms) in digests.items() if states.get(id_, DeskState()).digest_ms < end_ms]
-        if not changes and not held and active.isdisjoint(due):
+        begun = states | {i: await self._first_state(desks[i], now_ms) for i in active.difference(states)}
+        if not changes and not held and begun == states and active.isdisjoint(due):
             return outbox
-        changed = [change.event_id for _, change in changes if active or change.kind in DELIVERED_KINDS]
+        kinds = DELIVERED_KINDS | ({"updated"} if active else set())  # what editors did is no news to them
+        changed = [change.event_id for _, change in changes if change.kind in kinds]
         events = await self._events.get_many(list(dict.fromkeys([*changed, *held])))
         calls = [
             (subscription, change, events[change.event_id])
@@ -156,8 +158,8 @@ class WebhookDispatcher(PeriodicTask):
             and not (subscription.disabled or subscription.desk)
             and all(EventFilter.parse(q).matches(events[change.event_id]) for q in subscription.queries)
         ]
-        later = [(change.kind, change.event_id) for _, change in changes if change.kind in FOLLOW_UPS]
-        new_states, alerts = plan_alerts(desks.values(), active, states, changed, events, now_ms, later)
+        later = [(change.kind, change.event_id) for _, change in changes]
+        new_states, alerts = plan_alerts(desks.values(), active, begun, changed, events, now_ms, later)
         for id_ in active.intersection(due):
             state, period = new_states[id_], digests[id_]
             new_states[id_] = msgspec.structs.replace(state, digest_ms=period[1])
@@ -181,6 +183,13 @@ class WebhookDispatcher(PeriodicTask):
         outbox, dead = outbox.add(position, new)
         writes = [Put(DESK_STATES_KEY, msgspec.msgpack.encode(new_states))] if new_states != states else []
         return await self.queue.save(raw, outbox, dead, writes=writes)
+
+    async def _first_state(self, desk: Desk, now_ms: int) -> DeskState:
+        """Events detected before the desk was made that reach its thresholds when it begins are not new."""
+        since_ms, made_ms = now_ms - DAY_MS, desk.created_ms
+        earlier = await self._events.list_events(None, since_ms, MAX_DIGEST_EVENTS, until_ms=made_ms)
+        events = {event.id: event for event in reversed(earlier)}
+        return DeskState(notified=observe(desk, DeskState(), list(events), events, now_ms).held)
 
     async def _digest(self, desk: Desk, since_ms: int, until_ms: int) -> Alert:
         """What ``days.handover`` says of the events of a desk."""

@@ -126,6 +126,7 @@ def timeline_chart(
     values = count_per_bin(timeline, from_ms, to_ms, bin_ms)
     largest = max((v for _, v in values), default=0)
     start_ms, end_ms = values[0][0], values[-1][0] + bin_ms
+    step = next(s * 10**e for e in range(9) for s in (1, 2, 5) if largest <= 4 * s * 10**e)
     return Chart(
         width=width,
         height=height,
@@ -135,7 +136,8 @@ def timeline_chart(
             for t in _round_times(start_ms, end_ms)
         ),
         count_ticks=tuple(
-            Tick(round(height - height * v / max(1, largest), 2), value=v) for v in _round_levels(largest)
+            Tick(round(height - height * v / max(1, largest), 2), value=v)
+            for v in range(step, largest + 1, step)
         ),
         largest=largest,
         from_ms=start_ms,
@@ -148,11 +150,6 @@ def _round_times(start_ms: int, end_ms: int) -> list[int]:
     steps = [m * MINUTE_MS for m in (5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080)]
     step = next((s for s in steps if (end_ms - start_ms) / s <= 8), steps[-1])
     return list(range(-(-start_ms // step) * step, end_ms, step))
-
-
-def _round_levels(largest: int) -> list[int]:
-    step = next(s * 10**e for e in range(9) for s in (1, 2, 5) if largest <= 4 * s * 10**e)
-    return list(range(step, largest + 1, step)) if largest else []
 
 
 @dataclass(frozen=True, slots=True)

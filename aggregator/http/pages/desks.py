@@ -17,7 +17,7 @@ from aggregator.contract.decoding import convert_strings
 from aggregator.contract.requests import DeskIn, TargetIn
 from aggregator.errors import Conflict, InvalidInput
 from aggregator.events.desks import Desk, is_reportable, meets_thresholds, view_filter
-from aggregator.events.detection.numbers import peak
+from aggregator.events.detection.numbers import course_of, peak
 from aggregator.events.webhooks.sender import NO_SMTP_SERVER
 from aggregator.events.webhooks.subscriptions import PayloadFormat, TargetKind
 from aggregator.http.app_keys import CALLER_KEY, SERVICE, caller_id, caller_name
@@ -220,9 +220,9 @@ async def _preview(request: web.Request, desk: Desk) -> Preview:
         since_ms=now_ms - PREVIEW_DAYS * DAY_MS, limit=MAX_PREVIEW, event_filter=view_filter(desk)
     )
     events = [event for event in events if event.merged_into is None]
-    reached = [is_reportable(e) and meets_thresholds(desk, e, peak(e.times, HOUR_MS)) for e in events]
+    reached = [is_reportable(e) and meets_thresholds(desk, e, peak(course_of(e), HOUR_MS)) for e in events]
     rows = [
-        (make_card(event, now_ms), peak(event.times, HOUR_MS), notified)
+        (make_card(event, now_ms), peak(course_of(event), HOUR_MS), notified)
         for event, notified in list(zip(events, reached, strict=True))[:LISTED_PREVIEW]
     ]
     return Preview(len(events), sum(reached), tuple(rows), len(events) >= MAX_PREVIEW)

@@ -198,6 +198,33 @@ async def test_later_changes_reach_targets_that_chose_them(newsroom: Newsroom) -
     assert [call["type"] for call in newsroom.calls] == ["desk.alert"]
 
 
+async def test_a_desk_is_not_notified_of_what_it_began_with(newsroom: Newsroom) -> None:
+    """What had reached the thresholds is not new, whatever an editor does; what reaches them is."""
+    earlier = {"detected_at_ms": EVENT_MS - 18 * MINUTE_MS}
+    await newsroom.change("e1", 5, **earlier)
+    await newsroom.change("e2", 2, **earlier)
+    await newsroom.add()
+    await newsroom.dispatcher.lead()
+
+    await newsroom.change("e1", 5, "action", **earlier)
+    await newsroom.change("e1", 6, "updated", **earlier)
+    await newsroom.change("e2", 2, "updated", **earlier)
+    assert newsroom.calls == []
+    await newsroom.change("e2", 3, "updated", **earlier)
+    assert [[e["id"] for e in call["data"]["events"]] for call in newsroom.calls] == [["e2"]]
+
+
+async def test_a_new_headline_notifies_nobody(newsroom: Newsroom) -> None:
+    """Not even if it has a word of the desk that the event lacked; the next item of the event does."""
+    await newsroom.add()
+    await newsroom.change("e1", 5, title="Harbour closed", terms=("harbour",))
+    await newsroom.change("e1", 5, "action", title="Bridge down", terms=("harbour",))
+    assert newsroom.calls == []
+
+    await newsroom.change("e1", 6, "updated", title="Bridge down", terms=("harbour",))
+    assert len(newsroom.calls) == 1
+
+
 async def test_a_digest_reports_the_day_of_a_desk_once(newsroom: Newsroom) -> None:
     """At its hour in its time zone, ten of each list; none for the day on which the hour was set."""
     await newsroom.add()

@@ -30,7 +30,6 @@ SETTING = "policy_profiles_file"
 PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 # ``--policy`` takes both names of rules and of profiles.
 RESERVED_NAMES = (DEFAULT_PROFILE, *POLICY_NAMES)
-RULE_KEYS = ("sources", "profile")
 
 _POLICY_FIELDS = {
     "policy" if field.name == "name" else field.name: field.name
@@ -109,7 +108,7 @@ class _Reader:
         first_use: dict[str, int] = {}
         for number, table in enumerate(tables, 1):
             where = f"rules, number {number}"
-            self._check_keys(table, RULE_KEYS, f"{where}: ")
+            self._check_keys(table, ("sources", "profile"), f"{where}: ")
             sources, profile = table.get("sources"), table.get("profile")
             if (
                 not isinstance(sources, list)

@@ -53,7 +53,6 @@ def _store_key(token: str) -> bytes:
 
 
 STEP_MS = 10 * MINUTE_MS
-_PREFIX = b"{access}used:"
 
 
 class LastUse:
@@ -97,4 +96,4 @@ class LastUse:
 
 
 def _key(id_: str) -> bytes:
-    return _PREFIX + id_.encode()
+    return b"{access}used:" + id_.encode()

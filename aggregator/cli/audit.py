@@ -34,4 +34,7 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
         listed = ", ".join(sorted(await index.untrusted.read())) or "no source"
         copies = f"{len(found.copies)} copies by others{new}. Untrusted: {listed}."
         print(f"{len(found.articles)} articles{deleted} ({events}); {copies}", file=sys.stderr)
+        if not found.articles:
+            hint = f"; did you mean {found.similar}?" if found.similar else "."
+            print(f"No article of this source is stored: check the name{hint}", file=sys.stderr)
     return EXIT_OK

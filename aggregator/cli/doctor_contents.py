@@ -156,6 +156,9 @@ async def _check_events(service: Service) -> list[Finding]:
 
 async def _check_index(service: Service) -> list[Finding]:
     store, findings, total = service.store, list[Finding](), 0
+    if untrusted := await service.articles.index.untrusted.read():
+        listed = ", ".join(sorted(untrusted))
+        findings.append(note("sources", f"Untrusted, so not stored: {listed} (`aggregator audit`)."))
     registry = await registry_of(store).read()
     for space in service.articles.index.spaces:
         found = await count_articles(store, space, registry.get(space, StoredSpace()))

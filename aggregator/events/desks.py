@@ -22,7 +22,6 @@ from aggregator.store.base import Store
 from aggregator.store.optimistic import VersionedMap
 from aggregator.time_units import MINUTE_MS
 
-DESKS_KEY = b"{events}desks"
 MAX_DESKS = 1000
 DEFAULT_PAUSE_MINUTES = 5
 MAX_HELD = 200
@@ -65,7 +64,7 @@ class Desks(VersionedMap[Desk]):
     """The desks of a store, at most 1000, of which one key creates at most half."""
 
     def __init__(self, store: Store) -> None:
-        super().__init__(store, DESKS_KEY, Desk, "desk", MAX_DESKS)
+        super().__init__(store, b"{events}desks", Desk, "desk", MAX_DESKS)
 
     async def create(self, desk: Desk) -> tuple[Desk, bool]:
         """Store a desk under a new id, unless one with this name exists. Raises Conflict."""

@@ -34,11 +34,9 @@ SESSION_COOKIE = "aggregator_session"
 # Scrapes are not rate-limited: monitoring must work while a key is over its limit or the store is
 # unavailable.
 METRICS_PATH = "/metrics"
-NO_KEY_MESSAGE = 'Authorization: send an access key as "Bearer KEY", or sign in at /sign-in.'
 INVALID_KEY_MESSAGE = (
     "Authorization: invalid, revoked or expired access key (a new key is accepted within two seconds)."
 )
-ANY_HOST = "*"
 # Probes address a replica directly, under any name, and answer nothing that a page could use.
 PROBE_PATHS = ("/healthz", "/readyz")
 # Names that public DNS does not resolve: reserved, or of a cluster.
@@ -68,7 +66,7 @@ async def authorize(request: web.Request, permission: Permission) -> None:
     if key is None:
         if "Authorization" in request.headers:
             raise InvalidApiKey(INVALID_KEY_MESSAGE)
-        raise Unauthenticated(NO_KEY_MESSAGE)
+        raise Unauthenticated('Authorization: send an access key as "Bearer KEY", or sign in at /sign-in.')
     request[CALLER_KEY] = key
     require(request, permission)
     current_caller.set(key.id)
@@ -186,7 +184,7 @@ def is_answered_host(host: str, allowed_hosts: str, own_host: str, public_url: s
     named = _named_hosts(allowed_hosts, own_host, public_url)
     return (
         name in named
-        or ANY_HOST in named
+        or "*" in named
         or "." not in name
         or name.endswith(PRIVATE_SUFFIXES)
         or parse_address(name) is not None

@@ -27,10 +27,7 @@ UNMATCHED = "unmatched"
 ANY_ORIGIN = "*"
 READ_METHODS = ("GET", "HEAD")
 ALL_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT")
-REQUEST_HEADERS = "Authorization, If-None-Match, Last-Event-ID, X-Request-Id"
-EXPOSED_HEADERS = "ETag, Retry-After, Server-Timing, X-Request-Id"
 MAX_AGE_S = 600
-PUBLIC_SCRIPT = "/static/related.js"
 access_log = logging.getLogger("aggregator.access")
 
 _REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -96,7 +93,7 @@ def _options_response(request: web.Request) -> web.Response:
     wanted = request.headers.get("Access-Control-Request-Method")
     if wanted in READ_METHODS and wanted in error.allowed_methods and _allowed_origin(request) is not None:
         headers["Access-Control-Allow-Methods"] = ", ".join(READ_METHODS)
-        headers["Access-Control-Allow-Headers"] = REQUEST_HEADERS
+        headers["Access-Control-Allow-Headers"] = "Authorization, If-None-Match, Last-Event-ID, X-Request-Id"
         headers["Access-Control-Max-Age"] = str(MAX_AGE_S)
     return web.Response(status=204, headers=headers)
 
@@ -125,7 +122,7 @@ def _add_cors_headers(request: web.Request, response: web.StreamResponse, cors_o
         headers["Vary"] = ", ".join(filter(None, (headers.get("Vary"), "Origin")))
     if origin is not None:
         headers["Access-Control-Allow-Origin"] = origin
-        headers["Access-Control-Expose-Headers"] = EXPOSED_HEADERS
+        headers["Access-Control-Expose-Headers"] = "ETag, Retry-After, Server-Timing, X-Request-Id"
         headers["Cross-Origin-Resource-Policy"] = "cross-origin"
 
 
@@ -136,7 +133,7 @@ def _allowed_origin(request: web.Request, status: int = 200) -> str | None:
     """
     origin, path = request.headers.get("Origin"), request.rel_url.raw_path
     may_ask = path.endswith("/related") and (request.method == "OPTIONS" or status == 401)
-    if may_ask or is_public(request) or path == PUBLIC_SCRIPT:
+    if may_ask or is_public(request) or path == "/static/related.js":
         return ANY_ORIGIN
     if origin is None or not path.startswith("/v1/"):
         return None

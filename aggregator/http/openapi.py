@@ -21,7 +21,6 @@ NDJSON_TYPE, FORM_TYPE = "application/x-ndjson", "application/x-www-form-urlenco
 SCHEMA_REF = "#/components/schemas/{name}"
 # Descriptions and example requests; ``tests/http/test_openapi_examples.py`` sends every body.
 _TEXTS = json.loads(resources.files(__package__).joinpath("openapi_texts.json").read_text(encoding="utf-8"))
-DESCRIPTION = _TEXTS["description"]
 BODY_EXAMPLES, PATH_EXAMPLES = _TEXTS["bodies"], _TEXTS["paths"]
 
 
@@ -36,7 +35,7 @@ def build_document(endpoints: Sequence[Endpoint], base_path: str = "") -> dict[s
         "info": {
             "title": "News aggregator",
             "version": __version__,
-            "description": DESCRIPTION,
+            "description": _TEXTS["description"],
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": base_path or "/"}],

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from aggregator.analysis.text.normalization import source_key
 from aggregator.domain import ArticleRecord
@@ -25,11 +26,15 @@ Delete = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class SourceAudit:
-    """Ids of the articles of a source, their copies by others, the number of its articles by event id."""
+    """Ids of the articles of a source, their copies by others, the number of its articles by event id.
+
+    ``similar``: for a source without articles the known one whose name is nearest; "" if there is none.
+    """
 
     articles: tuple[str, ...]
     copies: tuple[ArticleRecord, ...]
     events: dict[str, int]
+    similar: str = ""
 
 
 async def audit(
@@ -45,12 +50,13 @@ async def audit(
         raise InvalidInput("source: name one.", field="source")
     if untrusted is not None:
         await index.untrusted.edit(lambda listed: listed | names if untrusted else listed - names)
-    posted: dict[str, None] = {}
+    posted, known = dict[str, None](), dict[str, str]()
     positions: Mapping[bytes, bytes] = {}
     items = None
     while items != []:  # not by the index, in which exact copies share the entries of their original
         items, positions = await index.stream.read(positions, ITEMS_PER_READ, with_story_terms=False)
         posted |= dict.fromkeys(item.id for item in items if is_of(item, names))
+        known |= {source_key(item.source): item.source for item in items if item.source}
     stored = await index.articles.get_many(list(posted))
     own = {id_: article for id_, article in stored.items() if is_of(article.record, names)}
     originals = [id_ for id_, article in own.items() if article.outcome.match is None]
@@ -63,4 +69,6 @@ async def audit(
                 await delete(id_)
         now = await index.articles.get_many([copy.id for copy in copies])
         copies = [copy for copy in copies if copy.id in now and now[copy.id].outcome.match is None]
-    return SourceAudit(tuple(own), tuple(copies), dict(Counter(found.values())))
+    near = [] if own else get_close_matches(source_key(source), known, n=1)
+    similar = known[near[0]] if near else ""
+    return SourceAudit(tuple(own), tuple(copies), dict(Counter(found.values())), similar)

@@ -51,7 +51,6 @@ COMMIT_SCRIPT_SHA1: Final = hashlib.sha1(COMMIT_SCRIPT, usedforsecurity=False).h
 
 _ABSENT, _EQUALS_VALUE = -1, -2  # in the ``want`` list of the script
 _APPEND, _PUT, _DELETE, _STREAM_ADD, _APPEND_CAPPED, _ADVANCE_VERSION = 1, 2, 3, 4, 5, 6  # in its ``steps``
-_MULTI_KEY_WRITES: Final = (AppendMany, AppendCapped)
 _GLOB_SPECIAL_BYTES: Final = b"\\*?[]^-"
 
 
@@ -74,7 +73,7 @@ def encode_transaction(transaction: Transaction) -> Command:
             want.append(_EQUALS_VALUE)
             values.append(check.value)
     for write in transaction.writes:
-        if isinstance(write, _MULTI_KEY_WRITES):
+        if isinstance(write, (AppendMany, AppendCapped)):
             keys += write.keys
             values += write.values
             step = (

@@ -119,3 +119,14 @@ def test_corrupt_values_are_reported(
 
     assert wrong_subjects(valkey_url) == (1, ["contents", "contents"])
     assert wrong_subjects("redis://127.0.0.1:1") == (3, ["store"])
+
+
+def test_untrusted_sources_are_listed(
+    valkey_url: str, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also one that was mistyped, of which the audit finds no article."""
+    assert main(["audit", "rivall", "--distrust", "--store", valkey_url]) == 0
+    assert "No article of this source is stored: check the name." in capsys.readouterr().err
+
+    assert main(["doctor", "--store-url", valkey_url, f"--port={free_port}"]) == 0
+    assert "note   sources   Untrusted, so not stored: rivall" in capsys.readouterr().out

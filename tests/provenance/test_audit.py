@@ -53,7 +53,9 @@ async def test_what_a_source_caused_is_listed(newsroom: Core) -> None:
     assert found.articles == ("d1", "d2")
     assert [(copy.id, copy.source) for copy in found.copies] == [("g1", "Gazette"), ("h1", "Herald")]
     assert (await audited(newsroom, "daily.example")).articles == ("d1", "d3")
-    assert (await audited(newsroom, "Harbour Times")).articles == ()
+    unknown, mistyped = await audited(newsroom, "Harbour Times"), await audited(newsroom, "gazete")
+    assert (unknown.articles, unknown.similar) == ((), "")
+    assert (mistyped.articles, mistyped.similar) == ((), "Gazette")
     with pytest.raises(InvalidInput):
         await audited(newsroom, "  ")
 

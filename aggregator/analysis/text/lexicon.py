@@ -5,14 +5,12 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from importlib import resources
 
-ANY_LANGUAGE = "*"
-
 
 @lru_cache(maxsize=1024)
 def table(section: str, lang: str) -> dict[str, str]:
     """The words of a section, of every and of one language, with their values ("" without one)."""
     lines = _lines()
-    return {**lines.get((section, ANY_LANGUAGE), {}), **lines.get((section, lang), {})}
+    return {**lines.get((section, "*"), {}), **lines.get((section, lang), {})}
 
 
 @cache

@@ -11,7 +11,6 @@ from aggregator.analysis.text.lexicon import table
 MIN_TAGS = 2  # "a < b", "the tag <b>" are no markup
 _MAX_LAYERS = 3  # escaped markup in a feed, with escaped entities
 _INLINE = table("inline", "")
-_HIDDEN = ("script", "style")
 _TAG = re.compile(rf"<(/?)({'|'.join(_INLINE | table('block', ''))})(?:[\s/][^<>]*)?>|<!--", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:[a-z]{2,8}|#[0-9]{2,6}|#x[0-9a-f]{2,5});", re.IGNORECASE)
 # Markdown in headlines: bold type, italics, links, the last of which may be cut. Kept are
@@ -70,7 +69,7 @@ def _without_tags(text: str) -> str:
             continue
         if not hidden_until:
             parts.append(text[end : tag.start()])
-        end, hidden_until = tag.end(), f"/{name}" if name in _HIDDEN and not tag[1] else ""
+        end, hidden_until = tag.end(), f"/{name}" if name in ("script", "style") and not tag[1] else ""
         if not name:  # a comment, to the end of the text if it has none
             found = text.find("-->", end)
             end = found + 3 if found >= 0 else len(text)

@@ -17,7 +17,6 @@ MIN_UNFINISHED_WORDS = 6
 MIN_LINE_WORDS = 12  # a shorter last line without a sentence end is a byline, credit or caption
 UNSPACED_CHARS_PER_WORD = 2
 _TAIL_CHARS, _TEASER_CHARS = 400, 40
-_WITHOUT_SENTENCE_ENDS = ("th", "lo")
 _SENTENCE_END = re.compile("[.!?؟۔।][\\s\"'”’»›）)\\]」』]*(?=\\s|$)|[。！？｡။។]")
 _TEASER_END = re.compile(
     rf"(?:{'|'.join(map(re.escape, table('teaser', '')))}|\[\+\d+ chars)[\W_]*$", re.IGNORECASE
@@ -42,6 +41,6 @@ def is_cut(text: str, lang: str) -> bool:
     unfinished = _SENTENCE_END.split(last_line)[-1]
     least = MIN_LINE_WORDS if earlier and unfinished == last_line else MIN_UNFINISHED_WORDS
     words = len(unfinished.split()) + len(_UNSPACED.findall(unfinished)) // UNSPACED_CHARS_PER_WORD
-    if words < least or lang in _WITHOUT_SENTENCE_ENDS:
+    if words < least or lang in ("th", "lo"):
         return False
     return tail[-1].isalnum() or tail[-1] in ",:-–—、，"

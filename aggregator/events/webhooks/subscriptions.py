@@ -28,7 +28,6 @@ from aggregator.store.base import Store
 from aggregator.store.optimistic import VersionedMap
 from aggregator.time_units import format_rfc3339
 
-SUBSCRIPTIONS_KEY = b"{events}webhooks"
 MAX_SUBSCRIPTIONS = 100
 SECRET_BYTES = 32
 
@@ -85,7 +84,7 @@ class Subscriptions(VersionedMap[Subscription]):
     """The subscriptions of a store, at most 100, of which one key creates at most half."""
 
     def __init__(self, store: Store) -> None:
-        super().__init__(store, SUBSCRIPTIONS_KEY, Subscription, "webhook", MAX_SUBSCRIPTIONS)
+        super().__init__(store, b"{events}webhooks", Subscription, "webhook", MAX_SUBSCRIPTIONS)
 
     async def subscribe(
         self,

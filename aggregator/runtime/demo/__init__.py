@@ -11,8 +11,6 @@ from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import Any
 
-ANNOTATION_FIELDS = ("role", "of", "minutes_ago")
-
 
 def load_rows(file: str = "articles.jsonl") -> list[dict[str, Any]]:
     """The rows of the stream, or of another file: an article's fields and ``minutes_ago``.
@@ -26,6 +24,6 @@ def load_rows(file: str = "articles.jsonl") -> list[dict[str, Any]]:
 
 def article_body(row: dict[str, Any], now: datetime) -> dict[str, Any]:
     """The request body for one row of ``load_rows``, dated relative to ``now`` (with a time zone)."""
-    body = {name: value for name, value in row.items() if name not in ANNOTATION_FIELDS}
+    body = {name: value for name, value in row.items() if name not in ("role", "of", "minutes_ago")}
     published = now - timedelta(minutes=row["minutes_ago"])
     return {**body, "published_at": published.isoformat(timespec="seconds")}

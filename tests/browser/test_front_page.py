@@ -124,6 +124,21 @@ async def test_events_are_in_their_lists(browser: Browser, client: Client, servi
         await expect(page.locator("#events-closed > li")).to_have_count(1)
 
 
+async def test_a_phone_shows_events_at_once_with_their_facts(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """In the upper half of the screen; a row keeps its state, time and numbers."""
+    service.fake_events.stored = events()
+    async with opened(browser, client.make_url("/"), viewport={"width": 390, "height": 844}) as page:
+        rows = page.locator("#events > li")
+        top = await rows.first.bounding_box()
+        assert top and top["y"] < 300
+        for row in await rows.all():
+            for part in (".state", ".facts time", ".counts div:first-child", ".counts div:last-child"):
+                outer, inner = await row.bounding_box(), await row.locator(part).first.bounding_box()
+                assert outer and inner and inner["y"] + inner["height"] <= outer["y"] + outer["height"], part
+
+
 async def test_top_stories_appear_without_a_reload(
     browser: Browser, client: Client, service: FakeService
 ) -> None:

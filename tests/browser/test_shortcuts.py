@@ -47,6 +47,9 @@ async def test_events_are_handled_without_a_mouse(
         await page.get_by_text("Undone.").wait_for()
         await page.locator("[data-key=ee0] .seen").wait_for(state="detached")
 
+        await page.keyboard.press("s")
+        await page.get_by_role("dialog", name="Status").wait_for()
+        await page.keyboard.press("Escape")
         await page.keyboard.press("j")
         muted = (await focused(page))[-1]
         await page.keyboard.press("m")
@@ -76,7 +79,7 @@ async def test_help_lists_the_shortcuts_and_turns_them_off(
         await page.keyboard.press("?")
         dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
         shown = await dialog.locator("kbd").all_inner_texts()
-        assert {"j", "k", "o", "a", "w", "i", "t", "m", "n", "s", "z", "?"} <= set(shown)
+        assert {"j", "k", "o", "a", "w", "i", "r", "m", "n", "s", "z", "?"} <= set(shown)
         assert await accessibility_violations(page) == []
         await dialog.get_by_label("Single-key shortcuts").uncheck()
         await page.keyboard.press("Escape")

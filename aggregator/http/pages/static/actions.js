@@ -234,10 +234,10 @@ export function start() {
   const left = JSON.parse(sessionStorage.getItem(MOVED_TOAST_KEY) || "null");
   sessionStorage.removeItem(MOVED_TOAST_KEY);
   if (left) showUndoToast(left);
-  addShortcut("a", "Mark the event as seen", () => setRowStatus("seen"));
-  addShortcut("w", "“I am on it”", () => setRowStatus("on_it"));
+  addShortcut("a", "Status Seen, for everyone: the event moves to Handled", () => setRowStatus("seen"));
+  addShortcut("w", "Status “I am on it”", () => setRowStatus("on_it"));
   addShortcut("i", "Assign the event to somebody", () => setRowStatus("name"));
-  addShortcut("t", "Status: new, seen, on it, published, dropped", () => withMenu("status-menu", (button) => button.click()));
+  addShortcut("s", "Status of the event, from a menu: new, seen, on it, published, dropped", () => withMenu("status-menu", (button) => button.click()));
   addShortcut("m", "Not news: mute the story, routine, false alarm", () => withMenu("not-news-menu", (button) => button.click()));
   addShortcut("z", "Undo the last action, while its message is shown", undoLast);
   document.getElementById("actor")?.addEventListener("click", askActor);

@@ -125,7 +125,7 @@ export function start(refresh) {
       showToast(text, async () => (undo(), await refresh()), null, keep);
     };
     document.getElementById("mark-seen").addEventListener("click", markSeenNow);
-    addShortcut("s", "Clear the list of new events, only for you", markSeenNow);
+    addShortcut("r", "Clear “New since you looked”, only for you: no status changes", markSeenNow);
   }
   if (!stream && page !== "docs") openStream(`${basePath}/v1/events/stream`);
   showNewEvents(document.body.dataset.after);

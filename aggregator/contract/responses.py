@@ -29,7 +29,7 @@ class EventItemOut(Struct):
     lang: Annotated[str, doc("Language code; und: none was detected.", "en")]
     published_at: Annotated[datetime | None, doc("Stated by the outlet or null.", "2026-11-20T08:00:00Z")]
     arrived_at: Annotated[datetime, doc("Time at which it was stored first.", "2026-11-20T08:00:05.120000Z")]
-    doubtful: Annotated[bool, doc("Whether it has fewer than two of the event's common terms.", False)]
+    doubtful: Annotated[bool, doc("Whether it has under two of the event's terms, or is too early.", False)]
     copy_of: Annotated[str | None, doc("Id of the article that it duplicates; null: an original.", "pool-1")]
 
 
@@ -266,7 +266,7 @@ class OutletOut(Struct):
 
     ``kind``: "first" of the event; "own": nobody published this text earlier; "copy": another outlet did;
     "same time": another outlet published it at the same time; "headline": only headlines are known, nothing
-    is said of texts; "doubtful": earlier than the first article that is about the event for certain.
+    is said of texts; "doubtful": all of its articles are.
     """
 
     source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]

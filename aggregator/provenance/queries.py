@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Literal
@@ -25,7 +25,7 @@ OutletKind = Literal["first", "own", "copy", "same time", "headline", "doubtful"
 class OutletEntry:
     """The first article of one outlet on an event; "own": its text was not published before.
 
-    "headline": only headlines are known; "doubtful": all are earlier than the first that is about the event.
+    "headline": only headlines are known; "doubtful": all are.
     ``original``: the first publication of its text or headline, if that is another outlet's.
     """
 
@@ -65,12 +65,11 @@ class ProvenanceQueries:
         return await self._with_changes(replace(lineage, truncated=len(records) > MAX_COPIES))
 
     async def of_event(
-        self, times: Mapping[str, int], first: tuple[int, str, str] | None = None
+        self, times: Mapping[str, int], first_id: str = "", doubtful: Collection[str] = ()
     ) -> EventProvenance:
         """Who had the event first, by the times of its articles in order of joining. Raises StoreUnavailable.
 
-        ``first``: of the first article about it (its id is the second); outlets with earlier ones only are
-        the last.
+        ``first_id``: of the first article about it, "" if unknown. Outlets of ``doubtful`` ones are last.
         """
         stored = await self._index.articles.get_many(list(times)[:MAX_EVENT_ITEMS])
         by_time, believed_ms = attrgetter("order"), await self._sources.believed_ms()
@@ -80,20 +79,20 @@ class ProvenanceQueries:
             groups.setdefault(article.group, []).append(publication.at(times[id_]))
         lineages = await asyncio.to_thread(lambda: list(map(trace, groups.values())))
         publications = sorted((step.publication for text in lineages for step in text.steps), key=by_time)
-        about = [p for p in publications if first and p.record.id == first[1]]
-        start = publications.index(about[0]) if about else 0
+        sure = [p for p in publications if p.record.id not in doubtful]
+        first = next((p for p in sure[:1] if p.record.id == first_id), None)
         first_of_text = {step.record.number: text.first for text in lineages for step in text.steps}
-        outlets = _outlet_entries(publications[start:], first_of_text)
-        if outlets and not about:
+        outlets = _outlet_entries(sure, first_of_text, sure)
+        if outlets and not first:
             outlets[0] = replace(outlets[0], kind="own" if outlets[0].publication.has_text else "headline")
         known = {outlet_key(entry.publication.source) for entry in outlets}
-        earlier = [p for p in publications[:start] if outlet_key(p.source) not in known]
-        outlets += [replace(e, kind="doubtful") for e in _outlet_entries(earlier, first_of_text)]
+        rest = [p for p in publications if p.record.id in doubtful and outlet_key(p.source) not in known]
+        outlets += [replace(e, kind="doubtful") for e in _outlet_entries(rest, first_of_text, sure or rest)]
         several = [text for text in lineages if len(text.sources) > 1]
         several.sort(key=lambda text: (-len(text.sources), text.first.order))
         texts = [await self._with_changes(text) for text in several]
         return EventProvenance(
-            about[0] if about else None,
+            first,
             tuple(outlets),
             tuple(texts),
             len(publications),
@@ -122,14 +121,14 @@ def _changes_of(step: Step, steps: Sequence[Step], texts: dict[int, str]) -> Cha
 
 
 def _outlet_entries(
-    publications: Sequence[Publication], first_of_text: dict[int, Publication]
+    publications: Sequence[Publication], first_of_text: dict[int, Publication], since: Sequence[Publication]
 ) -> list[OutletEntry]:
-    """One entry per outlet, in order of its first article; ``publications`` in order of time."""
+    """One entry per outlet, in order of its first article, with lags ``since`` the first of those."""
     by_source: dict[str, list[Publication]] = {}
     for publication in publications:
         by_source.setdefault(outlet_key(publication.source), []).append(publication)
     firsts = ((own, first_of_text[own[0].record.number]) for own in by_source.values())
-    return [_outlet_entry(own, publications[0], original) for own, original in firsts]
+    return [_outlet_entry(own, since[0], original) for own, original in firsts]
 
 
 def _outlet_entry(own: Sequence[Publication], first: Publication, original: Publication) -> OutletEntry:

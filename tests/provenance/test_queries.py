@@ -79,7 +79,7 @@ async def test_an_event_by_outlet(built: Core) -> None:
     await built.post("c2", TEXT, source="C", published_at_ms=at(50))
     await built.post("d1", TEXT, source="D", published_at_ms=at(0))
     times = {"b1": at(30), "a1": at(0), "c1": at(40), "c2": at(50), "d1": at(0), "deleted": at(1)}
-    found = await ProvenanceQueries(built.index).of_event(times, (0, "a1", "A"))
+    found = await ProvenanceQueries(built.index).of_event(times, "a1")
 
     assert found.first is not None and found.first.source == "A"
     assert [(e.publication.source, e.kind, e.lag_ms // MINUTE_MS, e.articles) for e in found.outlets] == [
@@ -101,10 +101,10 @@ async def test_what_is_earlier_than_the_first_report_is_doubtful(built: Core) ->
     queries = ProvenanceQueries(built.index)
     times = {"n1": at(0), "a1": at(30)}
 
-    found = await queries.of_event(times, (0, "a1", "A"))
-    assert [(e.publication.source, e.kind, e.lag_ms) for e in found.outlets] == [
+    found = await queries.of_event(times, "a1", {"n1"})
+    assert [(e.publication.source, e.kind, e.lag_ms // MINUTE_MS) for e in found.outlets] == [
         ("A", "first", 0),
-        ("Notices", "doubtful", 0),
+        ("Notices", "doubtful", -30),
     ]
     unsure = await queries.of_event(times)
     assert unsure.first is None
@@ -120,7 +120,7 @@ async def test_of_headlines_alone_nothing_is_said_of_texts(built: Core) -> None:
     ]:
         await built.post(id_, "", title=title, source=source, published_at_ms=at(ord(source)))
     times = {f"{name}1": at(ord(name.upper())) for name in "abc"}
-    found = await ProvenanceQueries(built.index).of_event(times, (0, "a1", "A"))
+    found = await ProvenanceQueries(built.index).of_event(times, "a1")
 
     kinds = [(e.kind, e.original.source if e.original else None) for e in found.outlets]
     assert kinds == [("first", None), ("headline", "A"), ("headline", None)]

@@ -10,7 +10,7 @@ import asyncio
 import csv
 import io
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -152,7 +152,7 @@ class EventItem(msgspec.Struct, frozen=True):
     """One article of an event.
 
     at_ms     when it was published, as the event counts it; ``copy_of``: "" for an original
-    has_text  whether more than its headline is known; ``doubtful``: hardly a term of the event
+    has_text  whether more than its headline is known; ``doubtful``: under two of its terms, or too early
     """
 
     id: str
@@ -213,6 +213,9 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
         found = [stored[id_] for id_ in ids if id_ in stored]
         for article in found:
             match, record, fact = article.outcome.match, article.record, facts[article.record.id]
+            terms = story_terms(record.title, record.lang, record.terms, record.opening_mask)
+            common = about.intersection(VARIANTS.get(term, term) for term, _ in terms)
+            is_early = event.first is not None and fact.at_ms < event.first[0]
             said.append((fact.at_ms, record.source, figures_in(record.title, record.lang)))
             items.append(
                 fields_of(
@@ -222,7 +225,7 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
                     at_ms=fact.at_ms,
                     copy_of=match.canonical_id if match else "",
                     has_text=record.text_words > 0,
-                    doubtful=is_doubtful(record, about),
+                    doubtful=is_early or len(about) >= MIN_COMMON_TERMS > len(common),
                 )
             )
         records = (records + [article.record for article in found])[-MAX_HEADLINES:]
@@ -231,13 +234,6 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
     alternatives = [by_id[r.id] for r in headline_alternatives(records, event.title)]
     items.sort(key=lambda i: (i.at_ms, i.arrived_ms))
     return EventItems(tuple(items), tuple(alternatives), figures_over_time(said))
-
-
-def is_doubtful(record: ArticleRecord, about: Collection[str]) -> bool:
-    """Whether an article has fewer than two of the terms that an event is about, if they are known."""
-    terms = story_terms(record.title, record.lang, record.terms, record.opening_mask)
-    held = {VARIANTS.get(term, term) for term, _ in terms}
-    return len(about) >= MIN_COMMON_TERMS > len(held.intersection(about))
 
 
 async def get_items(request: web.Request, id_: str) -> EventItemsOut:

@@ -14,6 +14,7 @@ from aggregator.contract.encoding import article_ref, fields_of, to_datetime, to
 from aggregator.contract.requests import SourcesQuery, SourceTrustIn
 from aggregator.events.detection.numbers import independent, times_of
 from aggregator.http.app_keys import SERVICE
+from aggregator.http.handlers.event_views import load_event_items
 from aggregator.provenance.audit import audit
 from aggregator.provenance.directory import families_among, select
 from aggregator.provenance.lineage import Changes, Lineage, Step, TextChanges, describe
@@ -34,7 +35,9 @@ async def of_article(request: web.Request, id_: str) -> out.ProvenanceOut:
 async def of_event(service: Service, id_: str) -> out.EventProvenanceOut:
     """Get which outlet had an event first, who followed, and which outlets share texts."""
     event = await service.events.repository.get(id_)
-    found = await service.articles.provenance.of_event(times_of(event), event.first)
+    doubtful = {item.id for item in (await load_event_items(service, event)).items if item.doubtful}
+    first_id = event.first[1] if event.first else ""
+    found = await service.articles.provenance.of_event(times_of(event), first_id, doubtful)
     families = families_among(await service.articles.sources.report(), event.sources)
     return fields_of(
         found,

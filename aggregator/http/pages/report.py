@@ -69,6 +69,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         alternatives=loaded.alternatives,
         newest=loaded.items[-100:][::-1],
         figures=loaded.figures,
+        first_ms=sure[0].at_ms if sure else event.first_seen_ms,
         first=next((i for i in loaded.items if event.first and i.id == event.first[1]), None),
         has_own_sources=bool(own_outlets()),
         own=next((item for item in loaded.items if is_own(item.source)), None),
@@ -200,7 +201,10 @@ async def article_provenance(request: web.Request, id_: str) -> web.Response:
 async def event_provenance(request: web.Request, service: Service, id_: str) -> web.Response:
     """Page: which outlet had an event first, and who followed."""
     event = await service.events.repository.get(id_)
-    found = await service.articles.provenance.of_event(times_of(event), event.first)
+    items = (await request.app[EVENT_ITEMS].load(service, event)).items
+    doubtful = {item.id for item in items if item.doubtful}
+    first_id = event.first[1] if event.first else ""
+    found = await service.articles.provenance.of_event(times_of(event), first_id, doubtful)
     families = families_among(await service.articles.sources.report(), event.sources)
     return html_response(
         request,
@@ -209,6 +213,7 @@ async def event_provenance(request: web.Request, service: Service, id_: str) -> 
         event=event,
         card=cards.make_card(event, service.clock()),
         found=found,
+        doubtful=len(doubtful),
         families=families,
         independent=independent(event.sources, families),
     )

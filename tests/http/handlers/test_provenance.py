@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -138,6 +139,51 @@ async def test_every_surface_shows_the_same_numbers(client: Client, service: Ser
     )
     assert "5 items from 3 outlets" in await text("/v1/events.atom")
     assert (told.size, len(told.sources), told.peak) == (5, 3, 5)
+
+
+async def test_what_is_doubtful_is_so_on_every_page(client: Client, service: Service) -> None:
+    """A notice before the first source, and a recipe later; neither is the first item of the report."""
+    ferry = "Night ferry aground near Pellworm pier"
+    posts = [("n", "Notices", 10, "Pellworm pier: night ferry timetable"), ("a", "A", 20, ferry),
+             ("b", "B", 22, f"{ferry} now"), ("c", "C", 30, "Kale soup"), ("d", "A", 31, "Fig")]  # fmt: skip
+    for id_, source, minute, title in posts:
+        await post(client, id_, "", source, minute, title)
+    items = {
+        id_: Item(0.5, PUBLISHED_MS + (minute - 10) * 60_000, source) for id_, source, minute, _ in posts
+    }
+    known = dict.fromkeys(("night", "ferri", "pellworm", "pier"), 1.0)
+    told = event("e1", ferry, first=(items["a"].at_ms, "a", "A"), profile=tuple(known.items()))
+    await commit_event(service.events.repository, "fired", with_items(told, items, ()), EVENT_MS)
+
+    body = await (await client.get("/v1/events/e1/provenance")).json()
+    listed = (await (await client.get("/v1/events/e1/items")).json())["items"]
+    report, page = [await (await client.get(f"/events/e1{end}")).text() for end in ("", "/provenance")]
+
+    assert [i["id"] for i in listed if i["doubtful"]] == ["n", "c", "d"]
+    assert [(o["source"], o["kind"], o["lag_minutes"]) for o in body["outlets"]] == [
+        ("A", "first", 0), ("B", "headline", 2), ("Notices", "doubtful", -10), ("C", "doubtful", 10),
+    ]  # fmt: skip
+    assert "3 of them doubtful" in report and 'first item <time datetime="2026-11-20T08:20:00Z"' in report
+    assert re.search(r"Doubtful articles</dt><dd><a [^>]*>3</a>", page)
+    assert "Only the headline known</dt><dd>4<" in page
+
+
+async def test_the_first_of_a_text_is_not_the_first_of_the_event(client: Client, service: Service) -> None:
+    """At the end of the page a text names the first of its own outlets."""
+    for id_, source, minute, title in [("a", "A", 10, "Ferry aground"), ("b", "B", 25, "Ferry refloated"),
+                                       ("c", "C", 26, "Ferry refloated")]:  # fmt: skip
+        await post(client, id_, "", source, minute, title)
+    items = {
+        i: Item(0.5, PUBLISHED_MS + n * 60_000, s)
+        for i, s, n in (("a", "A", 0), ("b", "B", 15), ("c", "C", 16))
+    }
+    told = event("e1", "Ferry aground", first=(PUBLISHED_MS, "a", "A"))
+    await commit_event(service.events.repository, "fired", with_items(told, items, ()), EVENT_MS)
+    page = await (await client.get("/events/e1/provenance")).text()
+    outlets, texts = page.split('id="texts"')
+
+    assert re.findall(r'<p class="lag">(\S[^<]*?) *\n?<', outlets)[0].strip() == "first"
+    assert '<p class="lag">first of these' in texts and '<p class="lag">first <' not in texts
 
 
 async def test_sources_before_the_first_count(client: Client) -> None:

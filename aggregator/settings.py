@@ -174,7 +174,7 @@ class Settings:
     duplicate_bits: int = _option(3, "Maximum Hamming distance of a duplicate.", **_in_range(0, 7))
     related_bits: int = _option(7, "Maximum Hamming distance of a related article.", **_in_range(0, 7))
     related_min_score: float = _option(
-        0.85, "Minimum probability of one subject at which /related lists an article.", **_in_range(0, 1)
+        0.78, "Minimum probability of one subject at which /related lists an article.", **_in_range(0, 1)
     )
     min_containment: float = _option(
         0.2,

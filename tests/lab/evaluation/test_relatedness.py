@@ -11,6 +11,7 @@ from aggregator.analysis.features import HashedModel
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.queries.relatedness import RelatedEvidence, probability
+from aggregator.time_units import DAY_MS
 from aggregator_lab.evaluation.judgments import Judgment
 from aggregator_lab.evaluation.pairs import JudgedPair
 from aggregator_lab.evaluation.relatedness import (
@@ -26,7 +27,7 @@ TEXTS = {
     "storm": "Nach dem Sturm prüft die Reederei Nordlinie, ob die Fähre nach Estmark Schaden nahm.",
     "vote": "Der Gemeinderat von Brackwasser stimmt am Abend über die neue Turnhalle ab.",
 }
-ARTICLES = [Article(id=id_, text=text, lang="de") for id_, text in TEXTS.items()]
+ARTICLES = [Article(id=id_, text=text, lang="de", published_at_ms=DAY_MS) for id_, text in TEXTS.items()]
 
 
 def judged(lang: str, cosine: float, same: bool) -> JudgedEvidence:

@@ -1,8 +1,8 @@
 """The probability of one subject (``queries/relatedness.py``), fitted to judged pairs.
 
 Pairs are ids of stored articles with a verdict (``judgments.py``), or rows of two texts (``pairs.py``), whose
-terms count as rare. Each language is left out in turn: its probabilities come from a fit to the others, where
-all languages weigh the same.
+terms count as rare. Fitted are the scale of the sum of all features but the days, their weight and the bias,
+one more for pairs without dates. Each language is left out in turn of a fit in which all weigh the same.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ async def evidence_of_ids(
         other = (await stored.index.articles.get(item.b)).record
         near = await stored.index.related.find(record, item.a)
         (candidate,) = await stored.index.related.load_candidates(replace(near, numbers=(other.number,)))
-        found_evidence = candidate.evidence
         hours = (record.publication_ms - other.publication_ms) / HOUR_MS
         evidence = related_evidence(
-            record, other, found_evidence.similarity, found_evidence.distance, near.rarity, hours
+            record, other, candidate.evidence.similarity, candidate.evidence.distance, near.rarity, hours
         )
         tfidf = float(stored.scorer("tf-idf")(stored.positions[item.a])[stored.positions[item.b]])
-        found.append(JudgedEvidence(record.lang, item.verdict == "right", evidence, tfidf))
+        dated = None not in (record.published_at_ms, other.published_at_ms)
+        found.append(JudgedEvidence(record.lang, item.verdict == "right", evidence, tfidf, dated))
     ((lang, _),) = Counter(each.lang for each in found).most_common(1) or [("", 0)]
     return [replace(each, lang=lang) for each in found]
 
@@ -101,8 +101,8 @@ def evaluate(pairs: Sequence[JudgedEvidence]) -> dict[str, Any]:
     judged = [lang for lang in dict.fromkeys(langs.tolist()) if len(set(same[langs == lang].tolist())) == 2]
     if len(judged) < 2:
         raise InvalidInput("A language is left out in turn: give pairs of both verdicts in two languages.")
-    # The last column has the rows without days, which the served probability does not know.
-    rows = np.array([(*features(pair.evidence), not pair.dated) for pair in pairs], np.float64)
+    known = np.array([features(pair.evidence) for pair in pairs])
+    rows = np.column_stack((known[:, :-1] @ WEIGHTS[:-1], known[:, -1], [not pair.dated for pair in pairs]))
     likely = np.zeros(len(pairs))
     for lang in judged:
         left = langs == lang

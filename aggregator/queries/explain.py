@@ -106,8 +106,8 @@ class Explainer:
             return ComparedArticle(label, record, analysis.text or article.title, article.policy)
         record = (await self._index.articles.get(id_or_article)).record
         stored = await self._index.records.read_text(record.number)
-        text = decompress_text(stored) or record.title if stored is not None else None
-        return ComparedArticle(record.id, record, text)
+        text = decompress_text(stored) if stored is not None else ""
+        return ComparedArticle(record.id, record, text or (None if record.text_words else record.title))
 
 
 def explain(

@@ -235,7 +235,18 @@ async def test_problems_of_a_source(client: Client, service: Service) -> None:
     assert one["checked"] == 10
     assert (one["problems"]["markup"], one["problems"]["undated"], one["problems"]["cut"]) == (1, 1, 0)
     assert "at least half have one" in page and "other language" in page
-    assert "HTML left in the text" in await (await client.get("/sources")).text()
+    assert ">HTML left in the text</td>" in await (await client.get("/sources")).text()
+
+
+async def test_a_problem_of_most_outlets_is_said_once(client: Client, service: Service) -> None:
+    """Above the table: it tells the reader nothing of an outlet."""
+    for n in range(20):
+        body = {"id": f"a{n}", "text": f"<p>{story(n, 8)}</p>", "source": "Radio" if n % 2 else "Kurier"}
+        await client.post("/v1/articles", json=body)
+    await service.background.source_collector.run_once()
+    page = await (await client.get("/sources")).text()
+
+    assert "HTML left in the text (2 of 2 outlets)." in page and ">HTML left in the text</td>" not in page
 
 
 async def test_outlets_of_one_family_on_an_event(client: Client, service: Service, stored: None) -> None:

@@ -169,3 +169,21 @@ async def test_bare_headlines_are_compared_as_such(service: Service, client: Cli
     assert not any(
         "Shared wording" in text or "Different articles" in text for text in (same, other, with_text)
     )
+
+
+async def test_headlines_of_two_languages_are_shown_once(service: Service, client: Client) -> None:
+    """With what differs marked in them; what is decided is said, its models only behind the details."""
+    for id_, title in (
+        ("n1", "Port of Kareth closes for 3 days after the storm"),
+        ("n2", "Port of Kareth closes for 5 days after the storm"),
+        ("n3", "Der Hafen von Kareth bleibt nach dem Sturm drei Tage lang geschlossen"),
+    ):
+        body = {"id": id_, "title": title, "source": f"Outlet {id_}"}
+        assert (await client.post("/v1/articles", json=body)).status in (200, 201)
+    figures = await (await client.get("/compare?a=n1&b=n2")).text()
+    languages, _, details = (await (await client.get("/compare?a=n1&b=n3")).text()).partition("<details>")
+
+    assert figures.count("days after the storm") == 2 and 'class="figure">3<' in figures
+    assert "with different figures" in figures
+    assert "Different languages (en and de): they are never judged as copies." in languages
+    assert "spaces" not in languages and "analyzed with the model <code>en." in details

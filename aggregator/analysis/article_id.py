@@ -37,7 +37,6 @@ _VALID_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?|\[[0-9a-f:.]+\
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _LITERAL_BYTES = frozenset(b"!$&'()*+,;=:@/?%") | _UNRESERVED_BYTES
-_FORBIDDEN_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NO_ESCAPES_NEEDED = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*")  # no escapes in it, none needed
 
@@ -110,7 +109,7 @@ def _parse_url(url: str) -> tuple[SplitResult, int | None]:
 
 
 def _has_control_characters(text: str) -> bool:
-    return any(unicodedata.category(char) in _FORBIDDEN_CATEGORIES for char in text)
+    return any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in text)
 
 
 def _normalize_host(parts: SplitResult) -> str:

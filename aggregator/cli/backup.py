@@ -27,6 +27,7 @@ from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.clock_guard import ACCEPT_COMMAND, MAX_AHEAD_MS
 from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings
+from aggregator.store.address import parse_address
 from aggregator.store.disk import temporary_directory
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.factory import checked_store, with_running_store_url
@@ -119,7 +120,9 @@ def _restore(args: argparse.Namespace, settings: Settings, backup: Path, manifes
     if settings.store_url:
         known = remembered_ids(Path(settings.data_dir))
         count = restore_server(backup, manifest, settings.store_url, replace=args.replace, known=known)
-        print(f"{count:,} keys are restored.")
+        prefix = parse_address(settings.store_url).prefix.decode()
+        restored = f"prefix {prefix} {count:,} of {manifest.keys:,}" if prefix else f"{count:,}"
+        print(f"{restored} keys are restored.")
     else:
         data_dir = Path(settings.data_dir)
         former = restore_directory(backup, manifest, data_dir, now_ms, replace=args.replace)

@@ -44,9 +44,11 @@ def check(args: argparse.Namespace, settings: Settings) -> int:
     file: ConfigFile | None = args.config_file
     if file is not None:
         own, _ = sources.resolve({}, {}, file)
-        has_secret = any(
-            shown(own, option) != getattr(own, option.name) for option in SETTING_FIELDS.values()
-        )
+        values = [
+            getattr(own, option.name) for option in SETTING_FIELDS.values() if option.metadata["secret"]
+        ]
+        # An address without a password is none.
+        has_secret = any(v and ("://" not in v or "@" in v or "password" in v) for v in values)
         if has_secret and file.path.stat().st_mode & stat.S_IROTH:
             readable = f"{file.path} contains a key or password and every user of this machine can read it"
             print(f"note: {readable}; `chmod o-r {file.path}`.", file=sys.stderr)

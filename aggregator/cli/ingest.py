@@ -36,6 +36,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
     started_s = time.monotonic()
     counts, kept, throttled_s, dates = Counter[str](), 0, 0.0, JsonDates(args.timezone)
+    first_bad = b""
     with (
         open_bar(not args.no_progress, total=jsonl.total_bytes(args.files), unit="B", unit_scale=True) as bar,
         jsonl.open_output(args.out) as write,
@@ -47,6 +48,7 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
                 for reply in await target.send(batch, dry_run=args.command == "check"):
                     write(reply.data)
                     counts[reply.verdict or "bad"] += 1
+                    first_bad = first_bad or (b"" if reply.verdict else reply.data)
                     kept += reply.keep and reply.verdict == "duplicate"
                 show_counts(bar, counts, throttled=target.throttled_s > throttled_s)
                 throttled_s = target.throttled_s
@@ -57,6 +59,8 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     )
     in_spite = f" ({kept} duplicates with news)" if kept else ""
     print(f"{format_counts(counts)}{in_spite}; {rate}{paused}", file=sys.stderr)
+    if first_bad:
+        print(f"The first bad line: {msgspec.json.decode(first_bad)['error']['detail']}", file=sys.stderr)
     if dates.undated:
         print(undated_summary(dates.undated, "rows", dates.example), file=sys.stderr)
     return EXIT_PARTIAL_FAILURE if counts["bad"] else EXIT_OK

@@ -27,7 +27,6 @@ settings: an option (--data-dir), else the variable (AGGREGATOR_DATA_DIR), else 
 (data_dir in --config FILE, AGGREGATOR_CONFIG, ./aggregator.toml or /etc/aggregator/aggregator.toml), else
 the default. `aggregator config show` lists all of them with their values.
 """
-STARTING_COMMANDS = ("serve", "follow", "ingest", "dedupe", "doctor")
 INPUT_HELP = ".jsonl, .jsonl.gz or - for standard input"
 
 
@@ -103,7 +102,7 @@ def starting_commands(parser: argparse.ArgumentParser) -> str:
     """What ``aggregator`` alone prints: the most used commands with an example each."""
     actions = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     lines = ["The commands that most people use:"]
-    for name in STARTING_COMMANDS:
+    for name in ("serve", "follow", "ingest", "dedupe", "doctor"):
         command = actions[0].choices[name]
         if command.epilog:
             lines += ["", f"  {command.description}", f"    {command.epilog.split('`')[1]}"]

@@ -183,8 +183,7 @@ class WebhookActionIn(Struct, forbid_unknown_fields=True):
     delivery: Annotated[str, doc("Id of an abandoned delivery.", "d-81f2", max_length=40)] = ""
 
 
-DeskTerm = Annotated[str, Meta(min_length=1, max_length=200)]
-DeskTerms = Annotated[list[DeskTerm], Meta(max_length=50)]
+DeskTerms = Annotated[list[Annotated[str, Meta(min_length=1, max_length=200)]], Meta(max_length=50)]
 Threshold = Annotated[int, Meta(ge=0, le=1_000_000)]
 ClockTime = Annotated[
     str, Meta(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$|^$", description='"22:30", or empty.')

@@ -75,8 +75,7 @@ class LookupResult:
         by_keys: list[int] = sharing[several][np.argsort(-shared[several], kind="stable")].tolist()
         ranked: list[int] = self.by_single_key.tolist()
         left = set(sharing[~several].tolist())
-        appended = left.difference(ranked)
-        by_single_key = [*sorted(appended, reverse=True), *(n for n in ranked if n in left)]
+        by_single_key = [*sorted(left.difference(ranked), reverse=True), *(n for n in ranked if n in left)]
         by_keys = [*by_keys, *by_single_key[:MAX_SINGLE_KEY_MATCHES]][:MAX_CANDIDATES]
         if not by_distance or not by_keys:
             return by_distance or by_keys
@@ -225,8 +224,7 @@ class Lookup:
         sizes = list(map(len, filter(None, block_values)))
         self.lookups += len(probes)
         self.entries_read += sum(sizes) // entry_bytes
-        largest = max(sizes, default=0) // entry_bytes
-        self.largest_bucket_entries = max(self.largest_bucket_entries, largest)
+        self.largest_bucket_entries = max(self.largest_bucket_entries, max(sizes, default=0) // entry_bytes)
         by_bits = numbers_within_each(block_values, [p.probe_plan for p in probes], RADIUS_BITS, floor)
         by_sketch = numbers_sharing_each(sketch_values, [p.sketch_keys for p in probes], floor)
         return [

@@ -44,7 +44,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 # First number of an article's group -> ids of the articles of its event, oldest first; () without one.
 Groups = frozenset[int | None]
-EventMembersOf = Callable[[int], Awaitable[Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ class RelatedArticles:
         *,
         clock: Callable[[], int],
         min_score: float = MIN_PROBABILITY,
-        members_of_event: EventMembersOf | None = None,
+        members_of_event: Callable[[int], Awaitable[Sequence[str]]] | None = None,
     ) -> None:
         self._index, self._analyze_many, self._clock = index, analyze_many, clock
         self._min_score, self._members_of_event = min_score, members_of_event

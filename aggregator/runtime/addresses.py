@@ -8,6 +8,7 @@ import errno
 import http.client
 import logging
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -67,7 +68,7 @@ def describe_store(settings: Settings) -> str:
 
 
 def redact_url(url: str) -> str:
-    """``redis://user:secret@host?password=secret`` -> ``redis://host``.
+    """``redis://user:secret@host?password=secret&prefix=a:`` -> ``redis://host?prefix=a:``.
 
     Where a "?" may start the query or be part of a password, nothing after the scheme is shown.
     """
@@ -75,7 +76,8 @@ def redact_url(url: str) -> str:
     before_query, _, query = rest.partition("?")
     if "@" in query and "@" not in before_query and "/" not in before_query:
         return f"{scheme}{separator}(hidden)"
-    return f"{scheme}{separator}{before_query.rpartition('@')[2]}"
+    prefix = re.search(r"(?:^|&)(prefix=[\w.:-]*)(?:&|$)", query)
+    return f"{scheme}{separator}{before_query.rpartition('@')[2]}{f'?{prefix[1]}' if prefix else ''}"
 
 
 def bind_error(settings: Settings, error: OSError) -> ConfigurationError:

@@ -50,7 +50,6 @@ _ROLE_CACHE_S = _PROBE_TIMEOUT_S = 1.0
 _WAIT_MS = 2000  # for replicas; below the time limits of replies and requests
 _LEAVING_S = 10.0  # one that left may have been promoted: until then those that remain are not all
 _HAS_WAITAOF = rb"redis_version\W+(7\.[2-9]|[89]|\d\d)"
-_WITHOUT_KEYS = ("INFO", "SCAN", "SELECT", "SWAPDB", "FLUSHDB")
 # What a user of the store must be permitted: the service and its commands, then the driver on a cluster.
 STORE_RIGHTS = (
     "+mget +get +getrange +strlen +exists +set +append +del +unlink +pttl +scan +xadd +xrange +xrevrange "
@@ -432,7 +431,7 @@ def with_prefix(command: Command, prefix: bytes) -> Command:
         end = len(command)
     elif name == "XINFO":
         first, end = 2, 3
-    elif name in _WITHOUT_KEYS:
+    elif name in ("INFO", "SCAN", "SELECT", "SWAPDB", "FLUSHDB"):
         return command
     return (*command[:first], *(prefix + key for key in command[first:end]), *command[end:])
 

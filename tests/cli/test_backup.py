@@ -79,3 +79,18 @@ def test_restore_does_not_guess_between_two_stores(
     assert "say which one is meant with --store embedded" in capsys.readouterr().err
     assert run("restore", "absent", "--data-dir", str(tmp_path), "--store", "embedded") == 2
     assert "neither is a backup" in capsys.readouterr().err
+
+
+def test_a_restore_of_one_prefix_counts_its_keys(
+    valkey_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A backup has the keys of all installations on the server."""
+    for prefix in ("a:", "b:"):
+        assert run("keys", "add", "root", "--role", "admin", "--store", f"{valkey_url}?prefix={prefix}") == 0
+    store = f"--store={valkey_url}?prefix=a:"
+    assert run("backup", str(tmp_path), store) == 0
+    capsys.readouterr()
+
+    assert run("restore", str(tmp_path), store, "--replace") == 0
+
+    assert "prefix a: 1 of 4 keys are restored." in capsys.readouterr().out

@@ -90,9 +90,10 @@ def test_check_notes_a_secret_that_all_users_can_read(file: Path, capsys: pytest
         file.chmod(mode)
         assert run("config", "check") == 0
         assert ("chmod o-r" in capsys.readouterr().err) is noted
-    file.write_text('store_url = "redis://db:1/2"\n')
-    assert run("config", "check") == 0
-    assert "chmod" not in capsys.readouterr().err
+    for url, noted in (("redis://db:1/2?prefix=a:", False), ("redis://db?password=p", True)):
+        file.write_text(f'store_url = "{url}"\n')
+        assert run("config", "check") == 0
+        assert ("chmod o-r" in capsys.readouterr().err) is noted
 
 
 def test_a_variable_names_the_file_and_an_option_takes_precedence(

@@ -53,6 +53,7 @@ def test_each_line_is_answered_in_order(tmp_path: Path, capsys: pytest.CaptureFi
     ]
     assert answers[1]["error"]["instance"] == f"{articles}:2"
     assert "6 lines: 2 new, 0 related, 1 duplicate, 3 bad" in captured.err
+    assert f"The first bad line: {answers[1]['error']['detail']}\n" in captured.err
 
 
 def test_duplicates_with_news_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

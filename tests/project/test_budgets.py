@@ -17,14 +17,14 @@ ROOT = Path(__file__).resolve().parents[2]
 MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_175, 244
 MAX_LINES = {  # of each package of the server; modules at its top share one
     "analysis": 4_601,
-    "auth": 500,
+    "auth": 497,
     "background": 242,
-    "backup": 497,
-    "cli": 2_086,
+    "backup": 494,
+    "cli": 2_094,
     "contract": 1_515,
     "dedup": 1_228,
     "events": 7_411,
-    "http": 6_776,
+    "http": 6_774,
     "index": 5_346,
     "ingest": 1_906,
     "provenance": 1_176,

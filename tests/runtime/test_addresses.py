@@ -58,6 +58,7 @@ def test_the_url_can_be_opened_on_this_machine(host: str, shown: str) -> None:
 def test_an_address_without_secrets_is_unchanged() -> None:
     """The database number and the port stay visible."""
     assert redact_url("redis://store.example:6380/2") == "redis://store.example:6380/2"
+    assert redact_url("redis://a/2?replicated=1&prefix=b:") == "redis://a/2?prefix=b:"
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,7 @@ def decisive_difference(a_title: str, b_title: str, lang: str) -> str:
         return ""
     if lang in _UNSEPARATED_LANGUAGES:
         first, second = ["".join(first)], ["".join(second)]
-    found = reversal(first, second, lang)
-    return found or ("names" if _names_differ(a, b, lang) else "")
+    return reversal(first, second, lang) or ("names" if _names_differ(a, b, lang) else "")
 
 
 def reversal(a: Sequence[str], b: Sequence[str], lang: str) -> str:

@@ -146,8 +146,7 @@ def language_from_script(sample: str) -> str | None:
     if not weights:
         return None
     lang = max(weights, key=weights.__getitem__)
-    others = sum(map(len, _SHARED_SCRIPT_LETTERS.findall(sample)))
-    return lang if weights[lang] >= others else None
+    return lang if weights[lang] >= sum(map(len, _SHARED_SCRIPT_LETTERS.findall(sample))) else None
 
 
 def _is_plainly_english(sample: str) -> bool:

@@ -75,8 +75,7 @@ async def list_top_stories(service: Service, query: requests.TopStoriesQuery) ->
     wanted = await build_filter(
         service.events.desks, requests.EventFilterQuery(lang=query.lang, watch=query.desk)
     )
-    since_ms = service.clock() - query.hours * HOUR_MS
-    found = await service.events.repository.top_stories(wanted, since_ms)
+    found = await service.events.repository.top_stories(wanted, service.clock() - query.hours * HOUR_MS)
     chosen = found, [ranked for ranked in found if ranked.story.needed]
     return responses.TopStoriesOut(*(list(map(event_views.top_story_out, s[: query.limit])) for s in chosen))
 

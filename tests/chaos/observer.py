@@ -57,10 +57,7 @@ class StoreObserver:
             self.fired.update(change.event_id for _, change in changes if change.kind == "fired")
 
     async def wait_for_events(self, topics: Iterable[int]) -> None:
-        """Wait until each topic has an event or the detector has read everything, then for late events.
-
-        On a machine without free processor time the detector is minutes behind after a long run.
-        """
+        """Wait until each topic has an event or the detector has read everything, then for late events."""
         expected = set(topics)
         deadline_s = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline_s:

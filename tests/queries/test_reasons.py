@@ -54,5 +54,5 @@ def test_two_sentences() -> None:
     )
     assert sentences("same_story", 0.9, words, 33.2).endswith("They tell one story, 33 h apart.")
     assert sentences("same_story", 0.05, (), None) == (
-        "Probability of one subject 0.050, less than 0.85: not related. Common words: nothing."
+        "Probability of one subject 0.050, less than 0.78: not related. Common words: nothing."
     )

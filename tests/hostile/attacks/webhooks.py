@@ -59,7 +59,9 @@ async def forgery(target: Target) -> None:
             )
             await target.request("DELETE", f"/v1/webhooks/{hook}", "editor")
             is_blocked = status == 409 and (
-                b"must not reach" in answer or b"not known" in answer or b"failure in name" in answer.lower()
+                b"must not reach" in answer
+                or b"no such host" in answer
+                or b"failure in name" in answer.lower()
             )
             target.findings.check("webhook addresses", is_blocked, f"{url}: {status} {answer[:200]!r}")
         else:

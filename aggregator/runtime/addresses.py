@@ -42,9 +42,11 @@ def command(subcommand: str, settings: Settings) -> str:
         follows = [after for before, after in pairwise(given) if before == name]
         for value in follows + [word.partition("=")[2] for word in given if word.startswith(f"{name}=")]:
             words.append(f"{name} {shlex.quote(redact_url(value))}")
-    if settings.data_dir != Settings().data_dir and not settings.store_url:
+    text = " ".join(given)  # a file that it names sets the rest
+    chosen = [n for n in ("--data-dir", "--port") if "--config" not in text or n in text]
+    if "--data-dir" in chosen and settings.data_dir != Settings().data_dir and not settings.store_url:
         words.append(f"--data-dir {shlex.quote(settings.data_dir)}")
-    if settings.port != Settings().port:
+    if "--port" in chosen and settings.port != Settings().port:
         words.append(f"--port {settings.port}")
     return f"`{' '.join(words)}`"
 

@@ -30,6 +30,8 @@ def test_a_command_can_be_typed_as_it_is(tmp_path: Path, monkeypatch: pytest.Mon
     )
     chosen = command("doctor", Settings(store_url="redis://u:p@a/1", data_dir="b"))
     assert chosen == "`aggregator doctor --config my.toml --store-url redis://a/1`"
+    monkeypatch.setattr("sys.argv", [str(program), "serve", "--config", "my.toml", "--port=9000"])
+    assert command("doctor", other) == "`aggregator doctor --config my.toml --port 9000`"
 
 
 def test_a_password_is_never_printed() -> None:

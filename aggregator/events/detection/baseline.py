@@ -114,8 +114,7 @@ class Baseline:
         terms = [term for term in counts if term == ALL_DOCUMENTS or term_hash(term) in hashes]
         self._drop_hour(hour)
         articles.remove(article)
-        less = Counter(counts) - Counter(terms)
-        self.restore_hour(hour, dict(less), articles.tobytes())
+        self.restore_hour(hour, dict(Counter(counts) - Counter(terms)), articles.tobytes())
         self._cache_hour = -1
         return terms
 

@@ -129,7 +129,7 @@ async def test_every_status_and_reason_is_undone(browser: Browser, url: str) -> 
             ("dropped", "Dropped by Ann"), ("story", "Muted"), ("routine", "Muted"),
             ("false_alarm", "False alarm"),
         ):  # fmt: skip
-            await choose(page, "m" if shown in ("Muted", "False alarm") else "t", value)
+            await choose(page, "m" if shown in ("Muted", "False alarm") else "s", value)
             await status(page, shown)
             await page.get_by_role("button", name="Undo", exact=True).click()
             await page.get_by_text("Undone.").wait_for()

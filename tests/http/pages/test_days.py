@@ -107,7 +107,7 @@ async def test_only_what_broke_that_day_is_new(service: Service, client: Client,
 
     new, _, rest = (await get(client, "/days/2026-11-05")).partition("Running since before, or split off")
     earlier, _, muted = rest.partition("Muted or no news")
-    assert 'New <span class="count">3<' in new and "/events/storm" in new
+    assert 'Detected that day <span class="count">3<' in new and "/events/storm" in new
     assert f"/events/{split}" in earlier and "The quiz" in muted
     history = await get(client, "/events/storm")
     assert re.search(f'split off “<bdi>.+</bdi>” into <a href="/events/{split}">a new event</a>', history)

@@ -52,8 +52,8 @@ async def test_events_and_verdicts_are_listed(client: Client, service: FakeServi
     assert "exact copy" in page
 
 
-async def test_a_top_story_leads_to_its_articles(client: Client, service: FakeService) -> None:
-    """By its terms, or to its event; its age is not that of the headline."""
+async def test_a_top_story_leads_to_a_search_or_its_event(client: Client, service: FakeService) -> None:
+    """No link claims to list what is counted; its age is not that of the headline."""
     ferry, strike = event("e1", "Ferry aground", headline_id="f1"), event("e2", "Strike")
     since_ms = ferry.last_seen_ms - 3 * HOUR_MS
     service.fake_events.stories = [
@@ -62,8 +62,9 @@ async def test_a_top_story_leads_to_its_articles(client: Client, service: FakeSe
     page = await (await client.get("/")).text()
     rows = re.findall('<li data-key="se.*?</li>', page, re.DOTALL)
 
-    assert '<a href="/search?q=harbour%20bridge">16 items' in rows[0] and 'href="/search?q=f1"' in rows[0]
-    assert '<a href="/events/e2#items">16 items' in rows[1]
+    assert '<a href="/search?q=harbour%20bridge">Search these' in rows[0] and 'href="/search?q=f1"' in rows[0]
+    assert 'href="/events/e2"' in rows[1] and "Search these" not in rows[1]
+    assert all("<span>16 items</span>" in row for row in rows)
     assert all("running since" in row and "last published" in row for row in rows)
 
 

@@ -183,13 +183,13 @@ class SourceCounter:
         several = zip(starts[is_several].tolist(), ends[is_several].tolist(), strict=True)
         self.texts.update({outlet: int(count) for outlet, count in enumerate(articles) if count})
         for number, (start, end) in enumerate(several):
-            self._count_text(window.outlet[start:end].tolist(), window.at_ms[start:end].tolist())
+            self._count_text(*(c[start:end].tolist() for c in (window.outlet, window.at_ms, window.is_dated)))
             if number % GROUPS_PER_STEP == GROUPS_PER_STEP - 1:
                 yield
 
-    def _count_text(self, outlets: list[int], times: list[int]) -> None:
+    def _count_text(self, outlets: list[int], times: list[int], dated: list[bool]) -> None:
         first_at: dict[int, int] = {}
-        for outlet, at_ms in zip(outlets, times, strict=True):
+        for outlet, at_ms, is_dated in zip(outlets, times, dated, strict=True):
             if outlet in first_at:
                 if outlet != UNNAMED:
                     self._counts[outlet].repeats += 1
@@ -197,7 +197,9 @@ class SourceCounter:
                 continue
             first_at[outlet] = at_ms
             if at_ms > times[0]:
-                self._count_copy(outlet, outlets[0], at_ms - times[0])
+                self._count_copy(outlet, outlets[0])
+                # Between a publication and an arrival is no delay.
+                self._counts[outlet].lags += [at_ms - times[0]] * (is_dated == dated[0])
         named = [outlet for outlet in first_at if outlet != UNNAMED][:MAX_OUTLETS_OF_TEXT]
         if len(named) < 2:
             return
@@ -213,10 +215,9 @@ class SourceCounter:
             found.count += 1
             found.days |= 1 << times[0] // DAY_MS % 64
 
-    def _count_copy(self, outlet: int, original: int, lag_ms: int) -> None:
+    def _count_copy(self, outlet: int, original: int) -> None:
         counts = self._counts[outlet]
         counts.copies += 1
-        counts.lags.append(lag_ms)
         if UNNAMED not in (original, outlet):
             counts.copied_from[original] += 1
             self._counts[original].copied_by[outlet] += 1

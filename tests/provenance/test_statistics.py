@@ -154,3 +154,15 @@ def test_an_empty_report() -> None:
     report = report_on()
 
     assert (report.articles, report.sources, report.families, report.since_ms) == (0, (), (), None)
+
+
+def test_a_delay_is_between_two_times_of_one_kind() -> None:
+    """B states no time, so its arrival is 500 minutes after the first of a text; C does, as A."""
+    found = report_on(
+        item(0, "A", minute=0), item(1, "C", of=0, minute=1), item(500, "B", of=0),
+        item(501, "D"), item(503, "B", of=501), item(504, "A", of=501, minute=504),
+    ).sources  # fmt: skip
+
+    assert (named(found, "C").median_lag_ms, named(found, "C").copies) == (MINUTE_MS, 1)
+    assert (named(found, "B").median_lag_ms, named(found, "B").copies) == (2 * MINUTE_MS, 2)
+    assert (named(found, "A").median_lag_ms, named(found, "A").copies) == (None, 1)

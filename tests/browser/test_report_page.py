@@ -105,7 +105,7 @@ async def test_a_note_by_keyboard_appears_in_another_browser(browser: Browser, u
 async def test_a_merge_without_a_connection_says_so_and_can_be_repeated(
     browser: Browser, client: Client, service: FakeService
 ) -> None:
-    """The button works again once the service is reached."""
+    """The button works again once the service is reached; no event is selected before the reader chooses."""
     await store_articles(client, service, 3)
     context = await browser.new_context()
     page = await context.new_page()
@@ -116,7 +116,13 @@ async def test_a_merge_without_a_connection_says_so_and_can_be_repeated(
     await page.get_by_text("The other events cannot be read now.").wait_for()
     await page.unroute("**/v1/events?*")
     await page.get_by_role("button", name="Merge…").click()
-    await page.get_by_role("dialog", name="Merge into which event?").wait_for()
+    dialog = page.get_by_role("dialog", name="Merge into which event?")
+    await dialog.wait_for()
+    choice, proceed = dialog.get_by_role("radio").first, dialog.get_by_role("button", name="Continue")
+    assert await dialog.get_by_role("radio", checked=True).count() == 0 and await proceed.is_disabled()
+    await choice.focus()
+    await page.keyboard.press("Space")
+    assert await choice.is_checked() and await proceed.is_enabled()
     await context.close()
 
 

@@ -129,8 +129,14 @@ export async function chooseEvent(eventId, title, note) {
       label.hidden = !words.every((word) => label.textContent.toLowerCase().includes(word));
       if (label.hidden) label.querySelector("input").checked = false;
     }
-    if (!choices.querySelector("input:checked")) choices.querySelectorAll("label:not([hidden]) input")[0]?.click();
+    const shown = choices.querySelectorAll("label:not([hidden]) input");
+    if (search.value.trim() && shown.length === 1) shown[0].checked = true;
+    proceed();
   };
+  const submit = dialog.querySelector("button[value=ok]");
+  const proceed = () => (submit.disabled = !choices.querySelector("input:checked"));
+  choices.onchange = proceed;
+  proceed();
   return (await openDialog(dialog)) === "ok" ? choices.querySelector("input:checked")?.value || null : null;
 }
 
@@ -214,14 +220,13 @@ function startMenus() {
   }
 }
 
-function eventChoice(event, index) {
+function eventChoice(event) {
   const label = document.createElement("label");
   const input = document.createElement("input");
   const text = document.createElement("span");
   input.type = "radio";
   input.name = "into";
   input.value = event.id;
-  input.checked = index === 0;
   text.dir = "auto";
   text.textContent = `${event.title || event.terms.join(", ")} (${event.size})`;
   label.append(input, text);

@@ -156,6 +156,7 @@ async def test_selected_articles_leave_and_return(browser: Browser, url: str) ->
             await page.get_by_text("2 selected").wait_for()
             await page.get_by_role("button", name=name, exact=True).press("Enter")
             if name == "Move…":
+                await page.locator("#event-search").fill("harbour bridge")
                 await page.get_by_role("button", name="Continue").press("Enter")
             await page.get_by_text(done).wait_for()
             await expect(size).to_contain_text("14")

@@ -270,10 +270,12 @@ def test_missing_file_and_directory(tmp_path: Path) -> None:
 
 
 def test_unwritable_target(tmp_path: Path) -> None:
-    """Saving to an unwritable path gives one sentence and leaves no temporary file."""
+    """Saving below a file gives one sentence and leaves no temporary file."""
+    file = tmp_path / "notes.txt"
+    file.write_text("", "utf-8")
     with pytest.raises(ModelError, match=r"cannot be written here .* choose another path"):
-        save(MODEL, tmp_path / "absent" / "en.model")
-    assert list(tmp_path.iterdir()) == []
+        save(MODEL, file / "en.model")
+    assert list(tmp_path.iterdir()) == [file]
 
 
 @pytest.mark.parametrize("vocabulary", [TERMS[:-1] + TERMS[:1], (*TERMS[:-1], "two\nlines"), TERMS[:-1]])

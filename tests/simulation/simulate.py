@@ -129,7 +129,7 @@ class World:
         )
         removals = [r for requests in self.program for r in requests if isinstance(r, Remove)]
         self.undoes = any(r.undo for r in removals)
-        texts = {(post.id, post.story) for post in _posts(self.program)}  # an update leaves copies, too
+        texts = {(post.id, post.text) for post in _posts(self.program)}  # an update leaves copies, too
         self.only_undoes = all(r.undo for r in removals) and len(texts) == len({id_ for id_, _ in texts})
         waits = any(isinstance(r, Wait) for requests in self.program for r in requests)
         self.retention_ms = RETENTION_MS if waits else None

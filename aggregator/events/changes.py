@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -349,8 +349,8 @@ async def _plan_merge(unit: EventUnitOfWork, action: EditorAction) -> Event:
         raise Conflict(
             f"into: event {into.id} is closed, {absorbed.id} is not; merge it the other way round."
         )
-    before = {"status": absorbed.status, "assignee": into.assignee, "work_status": into.work_status}
-    action = replace(action, into=into.id, id=action_id(action, into, absorbed), before=dict(before))
+    before = dict[str, Any](status=absorbed.status, assignee=into.assignee, work_status=into.work_status)
+    action = replace(action, into=into.id, id=action_id(action, into, absorbed), before=before)
     for event in merge_events(into, absorbed, action):
         unit.put(event, "merged" if event.id == absorbed.id else "action", action.at_ms)
     unit.overrides = unit.overrides.with_merge(absorbed.id, into.id, action.at_ms)

@@ -176,7 +176,7 @@ def send_subject(
 
 
 def test_what_six_outlets_tell_within_a_day_is_an_event_of_a_small_desk() -> None:
-    """It has the articles of before the window, is counted in a day, and is none again the next day."""
+    """It has the articles from before the window, is counted in a day, and does not fire again."""
     stream = DetectorStream(RULE)
     send_days(stream)
     send_subject(stream, "outlet")

@@ -169,7 +169,7 @@ async def test_what_is_doubtful_is_so_on_every_page(client: Client, service: Ser
 
 
 async def test_the_first_of_a_text_is_not_the_first_of_the_event(client: Client, service: Service) -> None:
-    """At the end of the page a text names the first of its own outlets."""
+    """At the end of the page each text names its first outlet."""
     for id_, source, minute, title in [("a", "A", 10, "Ferry aground"), ("b", "B", 25, "Ferry refloated"),
                                        ("c", "C", 26, "Ferry refloated")]:  # fmt: skip
         await post(client, id_, "", source, minute, title)
@@ -239,7 +239,7 @@ async def test_problems_of_a_source(client: Client, service: Service) -> None:
 
 
 async def test_a_problem_of_most_outlets_is_said_once(client: Client, service: Service) -> None:
-    """Above the table: it tells the reader nothing of an outlet."""
+    """Above the table: it does not distinguish outlets."""
     for n in range(20):
         body = {"id": f"a{n}", "text": f"<p>{story(n, 8)}</p>", "source": "Radio" if n % 2 else "Kurier"}
         await client.post("/v1/articles", json=body)

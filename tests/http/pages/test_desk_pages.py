@@ -155,7 +155,7 @@ async def test_a_target_may_get_later_changes(client: Client, service: FakeServi
 async def test_a_refused_target_keeps_what_was_typed(
     client: Client, service: FakeService, kind: str, address: str, sentence: str
 ) -> None:
-    """With one sentence beside the form, without names of fields; the desk's own form is as stored."""
+    """With one sentence in the form, without names of fields; the form of the desk is as stored."""
     service.settings = replace(service.settings, smtp_url="smtp://mail.example", smtp_sender="n@x.example")
     desk = await make_desk(client, service)
     form = {"action": "add_target", "kind": kind, "address": address, "later": "closed"}

@@ -27,6 +27,7 @@ MAX_URL_CHARS = 4096
 NORMALIZED_CHARS = 5_000
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_FORBIDDEN_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
 # Names that courlan takes for tracking, but that name an article in ``?cid=1042``: a page that keeps one has
 # two ids at worst, and its second post is a duplicate; two pages under one id replace each other.
 _IDENTIFIERS = frozenset({"cid", "eid", "uid"})
@@ -109,7 +110,7 @@ def _parse_url(url: str) -> tuple[SplitResult, int | None]:
 
 
 def _has_control_characters(text: str) -> bool:
-    return any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in text)
+    return any(unicodedata.category(char) in _FORBIDDEN_CATEGORIES for char in text)
 
 
 def _normalize_host(parts: SplitResult) -> str:

@@ -174,7 +174,7 @@ def _is_resumable(position: bytes, tail: bytes) -> bool:
     """Whether it is a position of this stream, and all changes after it are still stored."""
     if not _POSITION_PATTERN.fullmatch(position):
         return False
-    if parse_position(position) == (0, 0):
+    if parse_position(position) == parse_position(NO_CHANGES):
         return True
     return (
         parse_position(position) <= parse_position(tail)

@@ -56,8 +56,9 @@ def sentences(
 ) -> str:
     """The relation in two short sentences; ``hours``: between them."""
     names = ", ".join(word for word, _ in words) or "nothing"
-    number = f"{hours or 0:.0f} h" if (hours or 0) < 48 else f"{(hours or 0) / 24:.0f} days"
-    apart = "" if hours is None else f", {number} apart"
+    apart = ""
+    if hours is not None:
+        apart = f", {hours:.0f} h apart" if hours < 48 else f", {hours / 24:.0f} days apart"
     one_subject = f"Probability of one subject {probability:.3f}"
     if probability < MIN_PROBABILITY:
         return f"{one_subject}, less than {MIN_PROBABILITY}: not related. Common words: {names}{apart}."

@@ -46,6 +46,7 @@ from aggregator.store.pipelining import PIPELINED_CONNECTIONS, Command, Pipeline
 
 _HEALTH_CHECK_INTERVAL_S = 25  # below the idle timeout of common load balancers
 _KEYS_PER_SCAN_BATCH = 1000
+_WITHOUT_KEYS = ("INFO", "SCAN", "SELECT", "SWAPDB", "FLUSHDB")
 _ROLE_CACHE_S = _PROBE_TIMEOUT_S = 1.0
 _WAIT_MS = 2000  # for replicas; below the time limits of replies and requests
 _LEAVING_S = 10.0  # one that left may have been promoted: until then those that remain are not all
@@ -431,7 +432,7 @@ def with_prefix(command: Command, prefix: bytes) -> Command:
         end = len(command)
     elif name == "XINFO":
         first, end = 2, 3
-    elif name in ("INFO", "SCAN", "SELECT", "SWAPDB", "FLUSHDB"):
+    elif name in _WITHOUT_KEYS:
         return command
     return (*command[:first], *(prefix + key for key in command[first:end]), *command[end:])
 

@@ -34,6 +34,8 @@ NOT_A_CLUSTER_MESSAGE: Final = "Cluster mode is not enabled"
 # Of a RuntimeError of uvloop when a connection ended between its opening and the first write.
 _TRANSPORT_CLOSED_MESSAGE: Final = "the handler is closed"
 _BAD_CERTIFICATE_MESSAGE: Final = "CERTIFICATE_VERIFY_FAILED"
+_CONNECT_TIMEOUT_MESSAGE: Final = "connecting to server"
+_NO_DATABASE_MESSAGE: Final = "DB index is out of range"
 
 # Sentence for each error type of redis-py, most specific first. ``{at}`` is the server's address.
 _MESSAGES_BY_TYPE: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = (
@@ -102,7 +104,7 @@ def describe(error: BaseException, address: str) -> str:
             "it has expired, or add ?ssl_ca_certs=FILE to store_url with the authority that signed it, "
             "and use the host name it was issued for."
         )
-    if isinstance(error, driver.TimeoutError) and "connecting to server" in str(error):
+    if isinstance(error, driver.TimeoutError) and _CONNECT_TIMEOUT_MESSAGE in str(error):
         return (
             f"The store at {address} did not accept a connection in time; check that it is running, and "
             "that it uses TLS if store_url is rediss://."
@@ -120,7 +122,7 @@ def describe(error: BaseException, address: str) -> str:
 def is_configuration_error(error: BaseException | None) -> bool:
     """Whether waiting does not resolve the error: store_url must be corrected."""
     text = str(error)
-    known = NOT_A_CLUSTER_MESSAGE, _BAD_CERTIFICATE_MESSAGE, "DB index is out of range"
+    known = NOT_A_CLUSTER_MESSAGE, _BAD_CERTIFICATE_MESSAGE, _NO_DATABASE_MESSAGE
     return isinstance(error, AUTH_ERRORS) or any(message in text for message in known)
 
 

@@ -41,6 +41,7 @@ STOP_TIMEOUT_S = 1.0
 START_TIMEOUT_S = 600.0
 
 _BUFFER_BYTES = 1 << 20
+_CPU_LIMIT_CODES = (-signal.SIGPROF, -signal.SIGXCPU)
 # Sent by the operating system or an operator, not caused by an article.
 _OUTSIDE_CODES = (0, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
 
@@ -99,7 +100,7 @@ class AnalysisWorker:
             code = os.waitstatus_to_exitcode(await asyncio.shield(self._fork_server.end_worker(self._pid)))
         except (OSError, EOFError, TimeoutError):
             return WorkerDied("the fork server of the analysis workers ended")
-        if code in (-signal.SIGPROF, -signal.SIGXCPU):
+        if code in _CPU_LIMIT_CODES:
             return CpuLimitExceeded()
         if code in _OUTSIDE_CODES:
             return WorkerDied(f"an analysis worker was ended from outside (signal {-code})")

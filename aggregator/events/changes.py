@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from aggregator.errors import Conflict, NotFound
+from aggregator.events import newsroom
 from aggregator.events.detection.model import (
     HISTORY_MS,
     ChangeKind,
@@ -27,19 +28,6 @@ from aggregator.events.detection.model import (
 )
 from aggregator.events.detection.numbers import Item, items_of
 from aggregator.events.event import EditorAction, Event, EventSummary
-from aggregator.events.newsroom import (
-    action_id,
-    add_items,
-    apply_action,
-    merge_events,
-    merge_newsroom_state,
-    record_action,
-    rejoin,
-    remove_items,
-    separate,
-    split_off,
-    undoable_actions,
-)
 from aggregator.events.repository import (
     CHANGES_KEY,
     INDEX_FORMAT,
@@ -150,7 +138,7 @@ class EventUnitOfWork:
         for id_ in [event_id, *(event.absorbed if event else ())]:
             holder = await self.get(id_)
             if holder is not None and article_id in holder.items:
-                self.put(remove_items(holder, [article_id]), "updated", now_ms)
+                self.put(newsroom.remove_items(holder, [article_id]), "updated", now_ms)
         self._extra_writes.append(Delete(number_key(first_version)))
 
     def place(self, numbers: Mapping[str, int], into: Event | None) -> None:
@@ -207,11 +195,13 @@ class EventUnitOfWork:
         else:
             by_editors = [id_ for id_ in saved.absorbed if id_ not in detected.absorbed]
             named = (await self._repository.get_many(by_editors)).values()
-            event = rejoin(detected, saved, [other for other in named if other.merged_into is not None])
+            event = newsroom.rejoin(
+                detected, saved, [other for other in named if other.merged_into is not None]
+            )
         for id_ in detected.absorbed:
             if saved is None or id_ not in saved.absorbed:
                 absorbed = await self.get(id_)
-                event = merge_newsroom_state(event, absorbed) if absorbed is not None else event
+                event = newsroom.merge_newsroom_state(event, absorbed) if absorbed is not None else event
         return event
 
 
@@ -263,17 +253,17 @@ class EditorActions:
         if action.action == "merge":
             return await _plan_merge(unit, action)
         event = await _require_survivor(unit, action.event, "id")
-        action = replace(action, event=event.id, id=action_id(action, event))
-        undone = undoable_actions(event).get(action.of or 0) if action.action == "undo" else action
+        action = replace(action, event=event.id, id=newsroom.action_id(action, event))
+        undone = newsroom.undoable_actions(event).get(action.of or 0) if action.action == "undo" else action
         if undone is None:
             raise Conflict(f"of: event {event.id} has no action {action.of}, or it was changed again since.")
         if undone.action in ("merge", "remove_item", "move_items"):
-            return await self._move(unit, action, *await _ends_of_move(unit, action, event, undone))
+            return await self._move(unit, action, *await _ends_of_move(unit, action, event, undone), undone)
         item = action.item if action.action == "choose_headline" else None
         stored = (await self._get_articles([item])).get(item) if item in event.items and item else None
         if item is not None and (stored is None or not stored.record.title):
             raise NotFound(f"item: there is no article {item[:200]!r} in event {event.id} with a headline.")
-        changed = apply_action(event, action, stored.record.title if stored else "")
+        changed = newsroom.apply_action(event, action, stored.record.title if stored else "")
         if changed is not event:
             unit.put(changed, "action", action.at_ms)
             if (changed.muted, changed.false_alarm) != (event.muted, event.false_alarm):
@@ -282,7 +272,7 @@ class EditorActions:
 
     async def _move(
         self, unit: EventUnitOfWork, action: EditorAction, source: Event | None, into: Event | None,
-        items: Sequence[str],
+        items: Sequence[str], undone: EditorAction,
     ) -> Event:  # fmt: skip
         """Move articles between two events, of which one may be none; returns the event of the action."""
         if source and (missing := [item for item in items if item not in source.items]):
@@ -292,22 +282,25 @@ class EditorActions:
         if into and (into.merged_into or (source and source.id == into.id)):
             raise Conflict(f"into: the articles are in event {into.merged_into or into.id} already.")
         records = {id_: article.record for id_, article in (await self._get_articles(items)).items()}
-        number = action_id(action, *(event for event in (source, into) if event))
+        number = newsroom.action_id(action, *(event for event in (source, into) if event))
         action = replace(action, items=tuple(items), into=into.id if into else None, id=number)
-        held = items_of(source) if source else {}
+        held = items_of(source) if source else undone.held
         if source is not None:
-            source = remove_items(source, items)
+            headline = source.headline_id, source.title, source.chosen_headline is not None
+            lost = {} if into else {id_: held[id_] for id_ in items}
+            action = replace(action, held=lost, first=source.first, headline=headline)
+            source = newsroom.remove_items(source, items)
             if into and not source.items:  # a new event whose articles return
                 source = replace(source, status="closed", merged_into=into.id)
                 unit.overrides = unit.overrides.with_merge(source.id, into.id, action.at_ms)
-            unit.put(record_action(source, action), "action", action.at_ms)
+            unit.put(newsroom.record_action(source, action), "action", action.at_ms)
         if into is not None:
             facts = {i: held.get(i) or Item(1.0, r.publication_ms, r.source) for i, r in records.items()}
-            into = add_items(into, facts)
+            into = newsroom.restore_items(into, facts, undone)
             if records and not into.title:
                 first, languages = next(iter(records.values())), {r.lang for r in records.values()} - {""}
                 into = replace(into, title=first.title, headline_id=first.id, languages=tuple(languages))
-            unit.put(record_action(into, action), "action", action.at_ms)
+            unit.put(newsroom.record_action(into, action), "action", action.at_ms)
         unit.place({id_: record.first_version for id_, record in records.items()}, into)
         return unit.events[action.event]
 
@@ -322,7 +315,7 @@ async def _ends_of_move(
         items, into = undone.items, await _require_event(unit, undone.event, "of")
         if undone.action == "merge" and source is not None:
             unit.overrides = unit.overrides.with_merge(into.id, "", action.at_ms)
-            items, (source, into) = into.items, separate(source, into, undone)
+            items, (source, into) = into.items, newsroom.separate(source, into, undone)
         items = tuple(i for i in items if source is None or i in source.items)
         if not items and undone.action != "merge":
             raise Conflict(f"of: what action {undone.id} of event {event.id} moved was changed again since.")
@@ -332,7 +325,7 @@ async def _ends_of_move(
     if set(event.items) <= set(items):
         raise Conflict(f"items: event {event.id} has no other articles; merge it instead.")
     other = await _require_survivor(unit, action.into, "into") if action.into else None
-    return event, other or split_off(event, action), items
+    return event, other or newsroom.split_off(event, action), items
 
 
 async def _plan_merge(unit: EventUnitOfWork, action: EditorAction) -> Event:
@@ -350,8 +343,8 @@ async def _plan_merge(unit: EventUnitOfWork, action: EditorAction) -> Event:
             f"into: event {into.id} is closed, {absorbed.id} is not; merge it the other way round."
         )
     before = dict[str, Any](status=absorbed.status, assignee=into.assignee, work_status=into.work_status)
-    action = replace(action, into=into.id, id=action_id(action, into, absorbed), before=before)
-    for event in merge_events(into, absorbed, action):
+    action = replace(action, into=into.id, id=newsroom.action_id(action, into, absorbed), before=before)
+    for event in newsroom.merge_events(into, absorbed, action):
         unit.put(event, "merged" if event.id == absorbed.id else "action", action.at_ms)
     unit.overrides = unit.overrides.with_merge(absorbed.id, into.id, action.at_ms)
     return into

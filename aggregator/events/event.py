@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from aggregator.events.detection.model import DetectedEvent, MuteScope
+from aggregator.events.detection.model import DetectedEvent, FirstReport, MuteScope
 from aggregator.events.detection.numbers import Item, size_text
 from aggregator_client.wire import ActionName, NewWorkStatus, WorkStatus
 
@@ -29,6 +29,8 @@ class EditorAction:
     text   of a note, while the action is carried out; note: id of the note that was deleted
     items  ids of the moved articles; id: unique within the event; of: id of the undone action
     before the fields of the event that it changed, as they were
+    held   of articles that leave ``event``, what it held of them; ``first``, ``headline`` (article, title,
+           whether chosen): those that it had
     """
 
     action: ActionName
@@ -46,6 +48,9 @@ class EditorAction:
     of: int | None = None
     id: int = field(default=0, compare=False)
     before: dict[str, str | bool | None] = field(default_factory=dict, compare=False)
+    held: dict[str, Item] = field(default_factory=dict, compare=False)
+    first: FirstReport | None = field(default=None, compare=False)
+    headline: tuple[str, str, bool] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,6 +215,19 @@ def add_items(event: Event, items: Mapping[str, Item]) -> Event:
     )
 
 
+def restore_items(event: Event, items: Mapping[str, Item], left: EditorAction) -> Event:
+    """Return the event with articles that ``left`` took out of it, and what it lost with them."""
+    event = add_items(event, items)
+    if left.first and left.first[1] in items:
+        event = replace(event, first=min(filter(None, (event.first, left.first))))
+    id_, title, is_chosen = left.headline or ("", "", False)
+    if id_ not in items or event.chosen_headline:
+        return event
+    is_lost = not event.headline_id and not is_chosen
+    event = replace(event, headline_id=id_, title=title) if is_lost else event
+    return _choose_headline(event, id_, title) if is_chosen else event
+
+
 def _without_chosen_article(event: Event, chosen: ChosenHeadline, item: str) -> Event:
     if chosen.automatic_item in (item, ""):
         chosen = replace(chosen, automatic_item="", automatic_title=", ".join(event.terms))
@@ -230,6 +243,8 @@ def rejoin(detected: DetectedEvent, saved: Event, absorbed_by_editors: Iterable[
     for absorbed in absorbed_by_editors:
         event = merge_into(event, absorbed)
     event = add_items(remove_items(event, saved.removed), saved.added)
+    if saved.first and saved.first[1] in saved.added:  # the detector may not have it any more
+        event = replace(event, first=min(filter(None, (event.first, saved.first))))
     chosen = saved.chosen_headline
     if chosen is not None and chosen.item in event.items:
         event = _choose_headline(event, chosen.item, chosen.title)

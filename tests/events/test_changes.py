@@ -16,6 +16,7 @@ from aggregator.errors import Conflict, NotFound
 from aggregator.events.changes import EditorActions, EventUnitOfWork, encode_msgpack
 from aggregator.events.consumer import STATE_KEY, DetectorRunner
 from aggregator.events.detection.model import ChangeKind, EditorOverrides, EventChange, Mute
+from aggregator.events.detection.numbers import items_of
 from aggregator.events.event import EditorAction, Event, Note
 from aggregator.events.newsroom import undoable_actions
 from aggregator.events.repository import (
@@ -476,6 +477,37 @@ async def test_a_removed_item_does_not_come_back(room: Newsroom) -> None:
     assert (await room.act(bridge.id, "remove_item", item=headline.id)) == event
     with pytest.raises(NotFound, match="item: there is no article 'zz'"):
         await room.act(bridge.id, "remove_item", item="zz")
+
+
+@pytest.mark.parametrize("action", ["remove_item", "move_items"])
+@pytest.mark.parametrize("is_chosen", [False, True])
+async def test_articles_return_as_they_were(room: Newsroom, action: str, is_chosen: bool) -> None:
+    """Undoing restores times, claims, the first report and a chosen headline, also of late articles."""
+    bridge, _ = await room.two_events()
+    room.stream.add(26, "harbour bridge collapse", published_at_ms=at(-600))
+    await room.tick(27)
+    if is_chosen:
+        await room.act(bridge.id, "choose_headline", item=bridge.items[5])
+    before = await room.events.get(bridge.id)
+    late = before.items[-1]
+    assert before.first and before.claims == dict.fromkeys(before.items[:-1], 0) | {late: at(-600)}
+    gone = tuple(dict.fromkeys((before.first[1], before.headline_id, late)))
+
+    await room.act(bridge.id, action, items=gone, minute=31)
+    room.stream.burst(1, start=32)
+    await room.tick(32)
+    without = await room.events.get(bridge.id)
+    assert without.size == 22 - len(gone) and without.first != before.first
+    back = await room.act(bridge.id, "undo", of=without.actions[-1].id, minute=33)
+    room.stream.burst(1, start=34)
+    await room.tick(34)
+    after = await room.events.get(bridge.id)
+
+    held = items_of(after)
+    assert {id_: held[id_] for id_ in before.items} == items_of(before)
+    assert (back.first, after.first, after.size, after.peak) == (before.first, before.first, 23, 23)
+    chosen = after.chosen_headline
+    assert (chosen.item if chosen else "") == (before.headline_id if is_chosen else "")
 
 
 async def test_an_unknown_event_is_refused(room: Newsroom) -> None:

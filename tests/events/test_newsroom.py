@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from aggregator.errors import Conflict, NotFound
 from aggregator.events import newsroom
 from aggregator.events.detection.model import MuteScope
+from aggregator.events.detection.numbers import items_of
 from aggregator.events.event import EditorAction
 from aggregator_client.wire import ActionName
 from tests.support.factories import EVENT_MS, event
@@ -87,6 +88,17 @@ def test_the_headline_leaves_with_its_article() -> None:
     assert (without_headline.title, without_headline.headline_id) == ("harbour, bridge", "")
     assert (without_other.title, without_other.headline_id) == (STORM.title, "a1")
     assert (without_other.items, without_other.size, without_other.removed) == (("a1", "a3"), 2, ("a2",))
+
+
+def test_the_headline_returns_with_its_article() -> None:
+    """If the event has no other one meanwhile."""
+    left = replace(act("remove_item"), headline=("a1", STORM.title, False))
+    gone, items = newsroom.remove_items(STORM, ["a1"]), {"a1": items_of(STORM)["a1"]}
+    other = replace(gone, headline_id="a2", title="Pier closed")
+
+    assert newsroom.restore_items(gone, items, left).title == STORM.title
+    assert newsroom.restore_items(other, items, left).headline_id == "a2"
+    assert newsroom.restore_items(gone, {"a9": items["a1"]}, left).headline_id == ""
 
 
 @given(item_lists, item_lists)

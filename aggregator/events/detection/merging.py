@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations, islice
 
+from aggregator.events.detection import description
 from aggregator.events.detection.clustering import (
     MAX_TERM_WEIGHT,
     MIN_ITEMS_TO_MERGE,
@@ -22,13 +23,7 @@ from aggregator.events.detection.clustering import (
     TermWeigher,
     WindowItem,
 )
-from aggregator.events.detection.description import (
-    KEY_TERMS_PER_CLUSTER,
-    MIN_COMMON_TERMS,
-    KeyTermCache,
-    heaviest_terms,
-    terms_support_merge,
-)
+from aggregator.events.detection.description import KeyTermCache
 from aggregator.events.detection.expectation import TermWeights
 from aggregator.events.detection.items import NAME_SHARE, occurrences_inside
 from aggregator.events.detection.lifecycle import OpenEvents
@@ -72,7 +67,7 @@ def find_merge_partner(
     best, best_share = None, 0.0
     for other in clusters.with_any_term([own_term, *enough]):
         # A necessary condition on the key terms of the other cluster, cheaper than finding them.
-        if other is cluster or not terms_support_merge(
+        if other is cluster or not description.terms_support_merge(
             own_terms & other.term_sums.keys(), term_weights.expected
         ):
             continue
@@ -233,10 +228,10 @@ class ClusterMerger:
     def may_join_event(self, cluster: Cluster) -> bool:
         """Whether an open event shares a key term with a cluster, and they do not tell two stories."""
         weights, members = self._term_weights, _latest(cluster)
-        own = set(heaviest_terms(cluster.term_sums, weights.weigh))
+        own = set(description.heaviest_terms(cluster.term_sums, weights.weigh))
         for event in self._open_events.by_id.values():
             other = self._clusters.by_key[event.cluster_key]
-            if not own.isdisjoint(heaviest_terms(other.term_sums, weights.weigh)) and (
+            if not own.isdisjoint(description.heaviest_terms(other.term_sums, weights.weigh)) and (
                 find_division([*members, *_latest(other)], weights.idf) is None
             ):
                 return True
@@ -287,13 +282,13 @@ class ClusterMerger:
     def _assign_again(self, near: Iterable[Cluster], clock_ms: int) -> None:
         """Let the items of small clusters that hold a key term of these join the nearest cluster now."""
         clusters, weigh = self._clusters, self._term_weights.weigh
-        terms = {term for cluster in near for term in heaviest_terms(cluster.term_sums, weigh)}
+        terms = {term for cluster in near for term in description.heaviest_terms(cluster.term_sums, weigh)}
         members = [
             member
             for cluster in clusters.with_any_term(terms)
             if len(cluster.members) < MIN_PART_ITEMS and cluster.event_id is None
             for member in cluster.members.values()
-            if len(terms & member.terms.keys()) >= MIN_COMMON_TERMS
+            if len(terms & member.terms.keys()) >= description.MIN_COMMON_TERMS
         ]
         for member in members:
             clusters.remove_item(member)
@@ -354,7 +349,7 @@ def find_division(members: Sequence[WindowItem], idf: TermWeigher) -> Stories | 
     frequent = sorted((t for t in counts if counts[t] >= CHANCE_ITEMS), key=lambda t: (-counts[t], t))
     pairs = (
         (a, b)
-        for a, b in combinations(rarest[: 2 * KEY_TERMS_PER_CLUSTER], 2)
+        for a, b in combinations(rarest[: 2 * description.KEY_TERMS_PER_CLUSTER], 2)
         if _exclude(holders[a], holders[b])
         and any(holders[a] & held and holders[b] & held for held in languages.values())
     )

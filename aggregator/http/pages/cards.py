@@ -7,18 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aggregator.analysis.source import is_own, own_outlets
+from aggregator.events import selection
 from aggregator.events.detection.numbers import course_of
 from aggregator.events.event import Event, title_of
-from aggregator.events.selection import (
-    EventOrder,
-    Growth,
-    Severity,
-    growth,
-    is_handled,
-    news_ms,
-    severity,
-    sort_events,
-)
 from aggregator.http.handlers.event_views import EventItem
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
@@ -217,8 +208,8 @@ class Card:
     event: Event
     title: str
     sparkline: tuple[Bar, ...]
-    severity: Severity
-    growth: Growth
+    severity: selection.Severity
+    growth: selection.Growth
     is_ours: bool | None = None
     is_new: bool = False
 
@@ -249,27 +240,27 @@ def make_card(event: Event, now_ms: int) -> Card:
         event=event,
         title=title_of(event),
         sparkline=sparkline(event.timeline, until_ms, SPARKLINE_WIDTH, SPARKLINE_HEIGHT),
-        severity=severity(event, now_ms),
-        growth=growth(event, now_ms),
+        severity=selection.severity(event, now_ms),
+        growth=selection.growth(event, now_ms),
         is_ours=any(map(is_own, event.sources)) if own_outlets() else None,
-        is_new=now_ms - news_ms(event) < NEW_MS,
+        is_new=now_ms - selection.news_ms(event) < NEW_MS,
     )
 
 
 def event_lists(
     events: Sequence[Event],
     now_ms: int,
-    order: EventOrder = "surprise",
-    only_severity: Severity | None = None,
+    order: selection.EventOrder = "surprise",
+    only_severity: selection.Severity | None = None,
     only_ours: bool | None = None,
 ) -> EventLists:
     """The events as open, handled and closed cards; events merged into others are omitted."""
     shown = (e for e in events if e.merged_into is None)
-    cards = [make_card(e, now_ms) for e in sort_events(shown, order, now_ms)]
+    cards = [make_card(e, now_ms) for e in selection.sort_events(shown, order, now_ms)]
     cards = [c for c in cards if only_severity in (None, c.severity) and only_ours in (None, c.is_ours)]
     open_cards = [c for c in cards if c.event.status != "closed"]
     return EventLists(
-        open=tuple(c for c in open_cards if not is_handled(c.event)),
-        handled=tuple(c for c in open_cards if is_handled(c.event)),
+        open=tuple(c for c in open_cards if not selection.is_handled(c.event)),
+        handled=tuple(c for c in open_cards if selection.is_handled(c.event)),
         closed=tuple(c for c in cards if c.event.status == "closed"),
     )

@@ -171,6 +171,21 @@ async def test_articles_have_pages_and_orders(browser: Browser, client: Client, 
         assert color != text
 
 
+async def test_the_selection_counts_folded_copies(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """A copy is selected with its original, and is said to be one."""
+    await store_articles(client, service, 5)
+    async with opened(browser, client.make_url("/events/e1?view=oldest")) as page:
+        selected = page.locator("#selected-count")
+        await page.locator("[data-select]").first.check()
+        await expect(selected).to_have_text("4 selected, 3 of them folded copies")
+        await page.locator("[data-select]").last.check()
+        await expect(selected).to_have_text("5 selected, 3 of them folded copies")
+        await page.locator("[data-select]").first.uncheck()
+        await expect(selected).to_have_text("1 selected")
+
+
 async def test_articles_can_be_downloaded(
     browser: Browser, client: Client, service: FakeService, tmp_path: Path
 ) -> None:

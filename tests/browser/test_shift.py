@@ -133,9 +133,9 @@ async def test_every_status_and_reason_is_undone(browser: Browser, url: str) -> 
             await status(page, shown)
             await page.get_by_role("button", name="Undo", exact=True).click()
             await page.get_by_text("Undone.").wait_for()
-            # "New" alone is also shown beside "Muted".
+            # "Not handled" alone is also shown beside "Muted".
             await expect(page.locator("#report .facts")).not_to_contain_text(shown)
-            await status(page, "New")
+            await status(page, "Not handled")
         assert "Ann called it a false alarm" in await page.locator(".audit-trail").inner_text()
         await page.reload()
         await page.get_by_role("button", name="Undo: undid “called it a false alarm”").click()

@@ -67,7 +67,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         developments=await _developments(service, event) if previous or following or len(days) > 1 else [],
         spread=cards.spread_chart(event, loaded.items, service.clock()),
         alternatives=loaded.alternatives,
-        newest=loaded.items[-100:][::-1],
+        newest=sure[-100:][::-1],
         figures=loaded.figures,
         first_ms=sure[0].at_ms if sure else event.first_seen_ms,
         first=next((i for i in loaded.items if event.first and i.id == event.first[1]), None),

@@ -163,6 +163,8 @@ async def test_what_is_doubtful_is_so_on_every_page(client: Client, service: Ser
     assert [(o["source"], o["kind"], o["lag_minutes"]) for o in body["outlets"]] == [
         ("A", "first", 0), ("B", "headline", 2), ("Notices", "doubtful", -10), ("C", "doubtful", 10),
     ]  # fmt: skip
+    newest = report.partition('class="brief"')[2].partition("</section>")[0]
+    assert ferry in newest and "Kale soup" not in newest and "Fig" not in newest
     assert "3 of them doubtful" in report and 'first item <time datetime="2026-11-20T08:20:00Z"' in report
     assert re.search(r"Doubtful articles</dt><dd><a [^>]*>3</a>", page)
     assert "Only the headline known</dt><dd>4<" in page

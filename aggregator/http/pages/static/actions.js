@@ -7,7 +7,7 @@ import { showToast, undoLast } from "./toast.js";
 
 const ACTOR_KEY = "aggregator.actor";
 const MOVED_TOAST_KEY = "aggregator.toast"; // a message that the page opened next shows
-const STATUS = { new: "Marked as new.", seen: "Marked as seen for everyone; it is under Handled now.", on_it: "On it.", published: "Marked as published.", dropped: "Dropped." };
+const STATUS = { new: "Marked as not handled.", seen: "Marked as seen for everyone; it is under Handled now.", on_it: "On it.", published: "Marked as published.", dropped: "Dropped." };
 const CONFIRMATIONS = {
   mute: "Story muted for 7 days.",
   routine: "Muted as routine, with no time limit.",
@@ -242,7 +242,7 @@ export function start() {
   addShortcut("a", "Status Seen, for everyone: the event moves to Handled", () => setRowStatus("seen"));
   addShortcut("w", "Status “I am on it”", () => setRowStatus("on_it"));
   addShortcut("i", "Assign the event to somebody", () => setRowStatus("name"));
-  addShortcut("s", "Status of the event, from a menu: new, seen, on it, published, dropped", () => withMenu("status-menu", (button) => button.click()));
+  addShortcut("s", "Status of the event, from a menu: not handled, seen, on it, published, dropped", () => withMenu("status-menu", (button) => button.click()));
   addShortcut("m", "Not news: mute the story, routine, false alarm", () => withMenu("not-news-menu", (button) => button.click()));
   addShortcut("z", "Undo the last action, while its message is shown", undoLast);
   document.getElementById("actor")?.addEventListener("click", askActor);

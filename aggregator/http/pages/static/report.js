@@ -28,7 +28,9 @@ function showSelection() {
   const count = new Set([...selected.values()].flat()).size;
   bar.hidden = !count;
   bar.querySelector("[data-selected=choose_headline]").hidden = selected.size !== 1;
-  document.getElementById("selected-count").textContent = `${count} selected`;
+  const folded = count - selected.size;
+  const copies = folded ? `, ${folded} of them ${folded === 1 ? "a folded copy" : "folded copies"}` : "";
+  document.getElementById("selected-count").textContent = `${count} selected${copies}`;
 }
 
 async function actOnSelection(action) {

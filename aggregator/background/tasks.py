@@ -22,7 +22,7 @@ from aggregator.index import Index
 from aggregator.index.article_stream import ArticleStream
 from aggregator.index.upkeep.clock_guard import ClockGuard
 from aggregator.index.upkeep.maintenance import SegmentMaintenance
-from aggregator.index.upkeep.statistics import SpaceStatistics, count_segments
+from aggregator.index.upkeep.statistics import SpaceStatistics, measure_space
 from aggregator.store.periodic_task import PeriodicTask
 from aggregator.time_units import MINUTE_MS
 
@@ -232,6 +232,4 @@ class IndexMaintenance(PeriodicTask):
         now_ms = self._clock()
         if not 0 <= now_ms - self._statistics_ms < STATISTICS_INTERVAL_MS:
             self._statistics_ms = now_ms
-            self.statistics = {
-                space: await count_segments(self._index, space) for space in self._index.spaces
-            }
+            self.statistics = {space: await measure_space(self._index, space) for space in self._index.spaces}

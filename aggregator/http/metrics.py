@@ -81,9 +81,8 @@ def _index_spaces(_: StoreInfo, service: Service) -> Iterator[Sample]:
 
 def _oldest_article_seconds(_: StoreInfo, background: Background) -> Iterator[Sample]:
     for space, census in background.maintenance.statistics.items():
-        oldest = [s.oldest_ms for s in census.segments if s.oldest_ms is not None]
-        if oldest:
-            yield (space,), min(oldest) / 1000
+        if census.oldest_ms is not None:
+            yield (space,), census.oldest_ms / 1000
 
 
 def _bytes_per_article(store: StoreInfo, background: Background) -> Iterator[Sample]:
@@ -172,18 +171,19 @@ BACKGROUND_METRICS: tuple[MetricSpec[Background], ...] = (
         lambda _, b: [((name,), b.source_collector.failing[name]) for name in FAILING_NAMES],
         ("problem",)),
     MetricSpec("aggregator_index_segments", "gauge", "Live index segments.",
-        _per_space(lambda census: len(census.segments)), ("space",)),
-    MetricSpec("aggregator_index_articles", "gauge", "Articles in live segments; old segments are sampled.",
+        _per_space(lambda census: census.segments), ("space",)),
+    MetricSpec("aggregator_index_articles", "gauge",
+        "Stored articles, equal texts counted once; above 2000 estimated from a sample.",
         _per_space(lambda census: census.articles), ("space",)),
     MetricSpec("aggregator_index_sketch_bucket_bits", "gauge",
         "Bits of a sketch key that name its bucket in the writable segment; each more halves what "
         "a look-up " "reads of other keys.",
-        _per_space(lambda census: census.segments[-1].sketch_width.bits), ("space",)),
+        _per_space(lambda census: census.sketch_width.bits), ("space",)),
     MetricSpec("aggregator_index_oldest_timestamp_seconds", "gauge",
         "Arrival time of the oldest sampled article, seconds since 1970.", _oldest_article_seconds,
         ("space",)),
     MetricSpec("aggregator_index_bytes_per_article", "gauge",
-        "Store memory divided by the estimated number of articles.", _bytes_per_article),
+        "Store memory divided by the sum of `aggregator_index_articles`.", _bytes_per_article),
     MetricSpec("aggregator_index_entries_removed", "counter", "Index entries removed by compaction.",
         lambda _, b: b.maintenance.jobs.compactor.entries_removed),
     MetricSpec("aggregator_index_segments_dropped", "counter", "Index segments dropped.",

@@ -22,6 +22,7 @@ from aggregator.http.handlers.operations import all_metrics
 from aggregator.http.pages import cards, html_response
 from aggregator.http.peer_metrics import Totals
 from aggregator.index.article_stream import Arrivals
+from aggregator.index.upkeep.spaces import PROBED_RECORDS
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
 CHART_MINUTES = 60
@@ -70,8 +71,8 @@ async def health(request: web.Request) -> web.StreamResponse:
         page="health",
         info=info,
         problem=problem,
-        articles=max(counted, queues.stream_entries),
-        is_estimate=counted > queues.stream_entries,
+        articles=counted or queues.stream_entries,  # the latter until they are first counted
+        is_estimate=counted > PROBED_RECORDS,
         arrivals=arrivals,
         rate=arrival_rate(arrivals, now_ms),
         since_ms=int(started_s) * 1000 if started_s else None,

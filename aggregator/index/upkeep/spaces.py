@@ -30,7 +30,7 @@ FOREIGN_INDEX_CHECK = "unread_index"
 RECOUNT_INTERVAL_MS = MINUTE_MS
 SAMPLING_STEP = 64
 MIN_SAMPLED_ARTICLES = 200  # with fewer, all buckets are read
-PROBED_RECORDS = 256
+PROBED_RECORDS = 2_000  # with no more articles the count is exact
 
 
 class StoredSpace(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -232,14 +232,15 @@ class ForeignIndex:
 
 
 async def count_articles(store: Store, space: str, entry: StoredSpace) -> ForeignSpace:
-    """The articles of a space, estimated from a sample; exact copies that share entries are not counted."""
+    """The articles of a space, above ``PROBED_RECORDS`` estimated from a sample.
+
+    Exact copies that share entries are not counted.
+    """
     step = SAMPLING_STEP
     numbers = await _posted_numbers(store, space, step)
     if len(numbers) < MIN_SAMPLED_ARTICLES:
         step = 1
         numbers = await _posted_numbers(store, space, step)
-    if not len(numbers):
-        return ForeignSpace(space, entry, 0)
     # Entries of articles that have left or expired remain: those that have a record are stored.
     probed = numbers[np.linspace(0, len(numbers) - 1, min(PROBED_RECORDS, len(numbers))).astype(int)]
     records = await store.read([keys.record(space, number) for number in probed.tolist()])
@@ -254,8 +255,10 @@ async def _posted_numbers(store: Store, space: str, step: int) -> np.ndarray[tup
     head = await Segments(store).head(space)
     entry_bytes = PLAN.remainder_bytes + NUMBER_BYTES
     found = [np.empty(0, np.uint64)]
-    for segment in range(head.first, head.last + 1):
-        async for _, bucket in scan_block(store, keys.tag(space, segment), 0, PLAN.widths[0], step):
+    tags = [keys.tag(space, segment) for segment in range(head.first, head.last + 1)]
+    versions = await store.read([tag + keys.VERSION for tag in tags])  # None: never written to
+    for tag in (tag for tag, version in zip(tags, versions, strict=True) if version):
+        async for _, bucket in scan_block(store, tag, 0, PLAN.widths[0], step):
             if bucket:
                 whole = bucket[: len(bucket) // entry_bytes * entry_bytes]
                 found.append(decode_numbers(whole, PLAN.remainder_bytes))

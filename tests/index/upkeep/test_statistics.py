@@ -1,52 +1,92 @@
-"""Statistics of a space: its articles are counted, or estimated from sampled article numbers."""
+"""Statistics of a space: its articles are counted up to 2,000, beyond that estimated from a sample."""
+
+from collections.abc import Sequence
 
 import pytest
 
-from aggregator.domain import Outcome, article_number_at
-from aggregator.index import keys
-from aggregator.index.article_stream import encode_stream_entry
-from aggregator.index.bindings import Binding
-from aggregator.index.segments import sample_entry
+from aggregator.domain import Article, article_number_at
+from aggregator.index import Index, keys
+from aggregator.index.blocks import PLAN
+from aggregator.index.codec.postings import NUMBER_BYTES
 from aggregator.index.snapshot import SketchWidth
-from aggregator.index.upkeep.statistics import count_segments
-from aggregator.store.base import Put, StreamAdd, Transaction
+from aggregator.index.upkeep.spaces import PROBED_RECORDS
+from aggregator.index.upkeep.statistics import measure_space
+from aggregator.store.base import Put, Store
 from aggregator.store.memory import MemoryStore
-from tests.support.factories import core
+from tests.support.factories import core, story
 
 
-async def test_an_index_is_counted_by_its_samples() -> None:
-    """2,000 samples represent 2**11 articles each."""
-    newsroom = core(MemoryStore())
-    (space,) = newsroom.index.spaces
-    samples = b"".join(sample_entry(article_number_at(1_000_000 + i), 11) for i in range(2_000))
-    await newsroom.index.store.put([Put(keys.tag(space, 0) + keys.SAMPLES, samples)])
+async def test_articles_are_counted_exactly_and_deletions_do_not_add(store: Store) -> None:
+    """A new version replaces the former one; a deletion and the entry that it leaves count nothing."""
+    newsroom = core(store)
+    for n in (*range(12), 3, 4):
+        text = story(n, 12) + " Again." * n
+        await newsroom.ingest.submit(Article(id=f"a{n}", text=text, lang="eo"))
+    for n in range(5):
+        await newsroom.ingest.delete(f"a{n}")
+    await newsroom.ingest.submit(Article(id="a7", text=story(70, 12), lang="eo"))
 
-    found = await count_segments(newsroom.index, space)
+    found = await measure_space(newsroom.index, newsroom.index.spaces[0])
 
-    assert (found.articles, found.segments[0].oldest_ms) == (2_000 << 11, 1_000_000)
+    assert (found.articles, found.segments) == (7, 1)
+    assert found.oldest_ms is not None
 
 
-@pytest.mark.parametrize(("first_ms", "expected"), [(1_000_000, 2), (9_000_000, 4_096)])
-async def test_a_whole_stream_is_counted(first_ms: int, expected: int) -> None:
-    """Two samples represent 2,048 articles each: used where the stream has lost its beginning."""
-    newsroom = core(MemoryStore())
-    (space,) = newsroom.index.spaces
+async def fill(index: Index, count: int, *, with_record: int) -> None:
+    """Buckets with ``count`` articles, of which each ``with_record``-th has a record."""
+    (space,) = index.spaces
     tag = keys.tag(space, 0)
-    bindings = [Binding(article_number_at(first_ms + n), 1, b"", "a", Outcome("new")) for n in range(2)]
-    entries = [StreamAdd(tag + keys.STREAM, encode_stream_entry("article", binding)) for binding in bindings]
-    samples = b"".join(sample_entry(article_number_at(1_000_000 + n), 11) for n in range(2))
-    await newsroom.index.store.put([Put(tag + keys.SAMPLES, samples)])
-    await newsroom.index.store.commit(Transaction((), tuple(entries)))
+    writes = [Put(tag + keys.VERSION, b"1")]
+    for n in range(count):
+        number = article_number_at(1_000_000 + n)
+        entry = bytes(PLAN.remainder_bytes) + number.to_bytes(NUMBER_BYTES, "little")
+        writes.append(Put(keys.block_bucket(tag, 0, n % 65_536), entry))
+        if n % with_record == 0:
+            writes.append(Put(keys.record(space, number), b"record"))
+    await index.store.put(writes)
 
-    assert (await count_segments(newsroom.index, space)).articles == expected
+
+@pytest.mark.parametrize(("count", "with_record"), [(2_000, 1), (1_999, 3), (20_000, 3)])
+async def test_counts_are_exact_on_small_stores(store: Store, count: int, with_record: int) -> None:
+    """Above, the sample is within 10 %."""
+    newsroom = core(store)
+    await fill(newsroom.index, count, with_record=with_record)
+    stored = -(-count // with_record)
+
+    found = await measure_space(newsroom.index, newsroom.index.spaces[0])
+
+    assert abs(found.articles - stored) <= (0 if count <= PROBED_RECORDS else stored // 10)
+    assert found.oldest_ms == 1_000_000
 
 
-async def test_the_width_of_sketch_buckets_is_that_of_the_segment() -> None:
+class CountingStore(MemoryStore):
+    """Counts the keys that are read."""
+
+    keys_read = 0
+
+    async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """As of the memory store."""
+        self.keys_read += len(keys)
+        return await super().read(keys)
+
+
+async def test_an_empty_space_is_not_read_bucket_by_bucket() -> None:
+    """Most languages have no articles; their buckets would be 65,536 reads each minute."""
+    store = CountingStore()
+    newsroom = core(store)
+
+    found = await measure_space(newsroom.index, newsroom.index.spaces[0])
+
+    assert (found.articles, found.oldest_ms) == (0, None)
+    assert store.keys_read < 100
+
+
+async def test_the_width_of_sketch_buckets_is_that_of_the_segment(store: Store) -> None:
     """Also while a rehash runs."""
-    newsroom = core(MemoryStore())
+    newsroom = core(store)
     (space,) = newsroom.index.spaces
     await newsroom.index.store.put([Put(keys.tag(space, 0) + keys.WIDTH, b"19>20")])
 
-    found = await count_segments(newsroom.index, space)
+    found = await measure_space(newsroom.index, space)
 
-    assert found.segments[0].sketch_width == SketchWidth(20, 19)
+    assert found.sketch_width == SketchWidth(20, 19)

@@ -139,6 +139,32 @@ async def test_a_phone_shows_events_at_once_with_their_facts(
                 assert outer and inner and inner["y"] + inner["height"] <= outer["y"] + outer["height"], part
 
 
+async def test_a_phone_has_charts_in_their_cards_and_one_line_of_tools(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """Also for a reader with a long name, on pages that are live."""
+    await post_articles(client)
+    service.fake_events.stored = events()
+    async with opened(browser, client.make_url("/"), viewport={"width": 390, "height": 844}) as page:
+        await page.evaluate("localStorage.setItem('aggregator.actor', 'Maximiliane Mustermann')")
+        for path in ("/", "/events/e1", "/health"):
+            await page.goto(str(client.make_url(path)))
+            await expect(page.locator("#actor")).to_be_visible()
+            tools, brand = [await page.locator(of).bounding_box() for of in (".bar-tools", ".brand")]
+            assert tools and brand and abs(tools["y"] - brand["y"]) < 16, path
+            assert tools["height"] < 40 and tools["x"] + tools["width"] <= 390, path
+            charts = page.locator(".chart")
+            assert path == "/" or await charts.count(), path
+            beyond = await charts.evaluate_all(
+                """charts => charts.flatMap(chart => {
+                    const edge = chart.getBoundingClientRect().right;
+                    const parts = [...chart.querySelectorAll("*")];
+                    return parts.filter(part => part.getBoundingClientRect().right > edge).map(String);
+                })"""
+            )
+            assert beyond == [], path
+
+
 async def test_top_stories_appear_without_a_reload(
     browser: Browser, client: Client, service: FakeService
 ) -> None:

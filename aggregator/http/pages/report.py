@@ -33,9 +33,7 @@ from aggregator.time_units import DAY_MS
 from aggregator_client.wire import doc
 
 MAX_DEVELOPMENTS = 8
-PAGE_SIZE = 50
-# The print view has one page.
-MAX_PRINTED = 1000
+PAGE_SIZE, MAX_PRINTED = 50, 1000  # the print view has one page
 ReportView = Literal["newest", "oldest", "outlets"]
 
 
@@ -69,6 +67,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         alternatives=loaded.alternatives,
         newest=sure[-100:][::-1],
         figures=loaded.figures,
+        learning=await service.events.repository.learning(service.clock()),
         first_ms=sure[0].at_ms if sure else event.first_seen_ms,
         first=next((i for i in loaded.items if event.first and i.id == event.first[1]), None),
         has_own_sources=bool(own_outlets()),

@@ -278,6 +278,16 @@ async def test_pages_say_how_long_the_detector_is_learning(client: Client, real:
     assert "aggregator_detector_known_seconds" not in exposed
 
 
+async def test_a_report_says_that_the_detector_is_learning(client: Client, real: Service) -> None:
+    """Its event may be a routine, or several stories."""
+    await commit_event(real.events.repository, "fired", event("e1", "Bridge closed"), 1)
+    before = await (await client.get("/events/e1")).text()
+    await real.background.scheduler.detector.run_once()
+    report = await (await client.get("/events/e1")).text()
+
+    assert "Learning: 0 of 7 days. Until then" in report and "Learning: " not in before
+
+
 async def test_health_shows_the_state_of_the_service(
     client: Client, real: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,9 +327,17 @@ async def test_health_counts_refusals_errors_queues_and_keys(client: Client, rea
 
     assert (row("Invalid request"), row("400 Bad Request"), row("404 Not Found")) == (2, 2, 1)
     assert (row("answered: new"), row("answered: duplicate")) == (2, 1)
-    names = ("article stream", "detector backlog", "webhooks and desk targets", "notifications given up")
+    names = ("articles and deletions, last 8 days", "waiting for event detection",
+             "webhooks and desk targets", "notifications given up")  # fmt: skip
     assert [row(name) for name in names] == [3, 3, 1, 0]
-    assert re.search(r"<dt>Articles in the last hour</dt><dd>3\b", page)
+    assert "<b>Articles:</b> 3 articles came in the last hour." in page
+    assert "<b>Missing:</b> 2 articles were refused" in page
+    assert "detection does not run, or does not respond." in page  # the fixture runs no scheduler
+    assert (
+        page.index("<b>Events:</b>")
+        < page.index("Technical details")
+        < page.index("webhooks and desk targets")
+    )
     assert re.search(r"<dt>Stored articles</dt><dd>3</dd>", page)
     assert "none stored: every caller is admitted" in page
     assert "1 admin, 1 editor" in pages[0] and "access keys" not in pages[1]

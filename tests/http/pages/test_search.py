@@ -75,7 +75,7 @@ async def test_a_headline_finds_the_event_that_it_belongs_to(
     shown, _, folded = text.partition("How this was decided")
 
     assert "An event is about this" in shown and 'href="/events/otter"' in shown
-    assert "Model" in folded and "Model" not in shown
+    assert "Word weights" in folded and "Model" not in shown
     assert "No similar article" not in text and ">New<" not in text
 
     about = search._about
@@ -186,4 +186,4 @@ async def test_headlines_of_two_languages_are_shown_once(service: Service, clien
     assert figures.count("days after the storm") == 2 and 'class="figure">3<' in figures
     assert "with different figures" in figures
     assert "Different languages (en and de): they are never judged as copies." in languages
-    assert "spaces" not in languages and "analyzed with the model <code>en." in details
+    assert "spaces" not in languages and "analyzed with the word weights <code>en." in details

@@ -38,8 +38,8 @@ FEW_WORDS, BARE_WORDS = 40, 10
 MOST = 0.6  # a text of which so much is shared is contained in the other
 PART_RATIO, PART_AGREEING = 0.55, 0.75  # a text that is shorter than the other by this factor is a part of it
 MAX_PASSAGE_WORDS, SHORT_ARTICLE_WORDS, MAX_PART_WORDS = 250, 200, 150
-# The shares of the two headlines that occur in the texts of a page, added.
-MAX_OWN_OF_OUTLET, MAX_OWN = 0.9, 0.5
+# The shares of the two headlines that occur in the texts of a page: added, of one outlet; the smaller one.
+MAX_OWN_OF_OUTLET, MAX_OWN = 0.9, 0.25
 # A headline of fewer terms says less.
 MIN_TERMS = 3
 # A text under so many unlike headlines, most of which do not occur in it, is not the article.
@@ -90,12 +90,12 @@ class _Pair:
     evidence: Evidence
 
     def page(self) -> Reason:
-        own = self.later.own_headline + self.earlier.own_headline
+        a, b = self.later.own_headline, self.earlier.own_headline
         many = max(self.later.text_words, self.earlier.text_words)
-        limit = MAX_OWN_OF_OUTLET if self.evidence.same_outlet else MAX_OWN
         # Korean headlines and texts separate words in different ways.
         is_short = many < HEADLINE_COUNTS_BELOW_WORDS and self.later.lang != "ko"
-        is_page = own <= limit and (self.evidence.same_outlet or is_short)
+        is_of_outlet = self.evidence.same_outlet and a + b <= MAX_OWN_OF_OUTLET
+        is_page = is_of_outlet or (is_short and min(a, b) <= MAX_OWN)
         return "page" if is_page and not self._is_about_other else ""
 
     @cached_property

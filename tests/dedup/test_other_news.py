@@ -117,6 +117,19 @@ def test_a_notice_alone_swallows_no_article(lang: str, place: int) -> None:
 
 
 @LANGUAGES
+@pytest.mark.parametrize("place", range(4))
+def test_a_page_with_the_notice_alone_is_no_copy_of_an_article_over_it(lang: str, place: int) -> None:
+    """Of another headline, which says nothing of the article; also of sister outlets, in either order."""
+    item, other = ITEMS[lang][place], ITEMS[lang][place - 1]
+    page = article(item.title, beginning(item, lang, 1), NOTICES[lang], lang=lang)
+    bare = article(other.title, NOTICES[lang], lang=lang)
+
+    for same_outlet in (False, True):
+        assert difference(bare, page, same_outlet=same_outlet) != "copy"
+        assert difference(page, bare, same_outlet=same_outlet) != "copy"
+
+
+@LANGUAGES
 def test_a_notice_does_not_hide_a_copy(lang: str) -> None:
     """The same lead over it under another headline."""
     item = ITEMS[lang][0]

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_181, 244
+MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_199, 244
 MAX_LINES = {  # of each package of the server; modules at its top share one
     "analysis": 4_601,
     "auth": 497,
@@ -24,7 +24,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "contract": 1_515,
     "dedup": 1_228,
     "events": 7_417,
-    "http": 6_768,
+    "http": 6_778,
     "index": 5_346,
     "ingest": 1_906,
     "provenance": 1_176,
@@ -33,7 +33,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "store": 3_831,
     "top": 2_422,
 }
-MAX_REPOSITORY_LINES = 60_753  # server and packages, without tests
+MAX_REPOSITORY_LINES = 60_804  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_200  # what is in tests/ and is no test; test cases have no budget
 TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
 MAX_BENCHMARK_WORDS = 4_000  # of docs/benchmarks, without rules of tables

@@ -101,6 +101,7 @@ class Article:
     policy: str = ""  # name of the policy profile that the request chose
     backfill: bool = False  # declared as part of an archive or backlog: counts for no event
     is_bound: bool = False  # sent with a key bound to its source
+    first_sent_ms: int | None = None  # of a request that is repeated, since its answer was lost
     known_lang: str = ""  # of an equal text that is stored: nothing is detected (``ingest/equal_texts.py``)
 
 

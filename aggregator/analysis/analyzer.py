@@ -41,9 +41,8 @@ NORMALIZED_CHARS_PER_CHAR = 18  # at most
 _CHUNK_CHARS = 50_000
 MAX_TERMS = 24
 MAX_FIGURES = 48
-# Words and index terms cached over all languages, about 60 MB; a larger cache is dropped and refilled. A flow
-# of 42,000 English articles has 203,000; refilling takes 0.1 to 0.5 ms per article.
-VOCABULARY_CAPACITY = 1 << 18
+# Words and index terms cached over all languages, about 30 MB; a larger cache is dropped and refilled.
+VOCABULARY_CAPACITY = 1 << 17
 # Part of the space name: change it when this module computes other stored values for the same article.
 ANALYSIS_RECIPE = "analyse-9"
 _SAMPLE_CHARS = 600

@@ -204,7 +204,7 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
             help="the articles are an archive or a backlog: they fire no events, and dated ones teach the "
             "detector what is usual at their time"),
     ),
-    _ingest("check", "like ingest, without storing anything", "article.jsonl"),
+    _ingest("check", "like ingest, without storing: lines are not compared with each other", "article.jsonl"),
     ("follow", "newsdedup-client"),
     ("work", "newsdedup-client"),
     Command(

@@ -8,6 +8,7 @@ with the former one (``identity.py``) is inserted in its place. Decisions are ma
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 from random import getrandbits
 
 from aggregator.analysis.source import as_sent
@@ -275,6 +276,8 @@ class Decider:
         # A group that begins with this version can be in no event yet.
         if own_group is not None and not (transaction and record and own_group == record.number):
             groups = {own_group: None, **groups}
+        since_ms = case.pending.article.first_sent_ms or inf  # what the request itself stored is not older
+        is_first = all(arrival_ms_of(known.binding.first_version) >= since_ms for known in case.bindings)
         answer = Answer(
             id=case.pending.article.id,
             outcome=outcome,
@@ -283,7 +286,7 @@ class Decider:
             short=analysis.short,
             related=rank(near, exclude_group=own_group, limit=MAX_RELATED) if near else (),
             stored=transaction is not None and not case.dry_run,
-            created=not case.dry_run and (former is not None or not case.bindings),
+            created=not case.dry_run and (former is not None or is_first),
             problems=analysis.problems | (record.problems if record else 0) | outcome.problems,
             profile=case.pending.profile.name,
             stored_as=case.pending.article.id if case.pending.posted_id else None,

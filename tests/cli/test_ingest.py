@@ -185,7 +185,7 @@ def test_an_unreachable_server_is_exit_code_3(
 
     assert run("ingest", "--server", f"http://127.0.0.1:{free_port}", articles) == 3
 
-    assert "(Connection refused); start it with `aggregator serve`" in capsys.readouterr().err
+    assert "(Connection refused); start it with `aggregator serve`, or name" in capsys.readouterr().err
 
 
 def test_the_policy_option_names_a_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,7 +52,13 @@ async def run(url: str, deadline_s: float, articles: Mapping[str, Article]) -> d
         result["new"] = short(await client.submit(original))
         result["duplicate"] = short(await client.submit(copy))
         result["batch"] = [short(d) for d in await client.submit_many([copy, other, {"id": "empty"}])]
-        result["lost_answer"] = short(await client.submit(articles["lost"]))
+        lost = await client.submit(articles["lost"])
+        result["lost_answer"] = short(lost)
+        again = await client.submit(articles["lost"])
+        result["not_undone"] = again.stored
+        result["lost_undone"] = [await client.undo(lost), *await rejection(client.get("lost"))]
+        (lost,) = await client.submit_many([articles["lost"]])
+        result["lost_batch_undone"] = [await client.undo(lost), *await rejection(client.get("lost"))]
         result["timeout"] = short(await impatient.submit(articles["hanging"]))
         result["timeout_closed"] = await rejection(strict.submit(articles["hanging"]))
         result["refused"] = short(await client.submit({"id": "empty"}))

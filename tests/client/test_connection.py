@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from aggregator_client import Client
-from aggregator_client.connection import ATTEMPT_S, Connection, Response
+from aggregator_client.connection import ATTEMPT_S, Connection, Response, _Request
 from aggregator_client.errors import ConfigurationError, Unavailable
 from tests.client import misbehaving
 from tests.client.conftest import VirtualTime
@@ -53,10 +53,10 @@ class LimitRecorder(Connection):
         self._limits_s = limits_s
 
     async def _attempt(
-        self, method: str, path: str, body: bytes | None, attempt_s: float, deadline_s: float, ndjson: bool
+        self, request: _Request, headers: dict[str, str], attempt_s: float, deadline_s: float
     ) -> Response | Unavailable:
         self._limits_s.append(attempt_s)
-        return await super()._attempt(method, path, body, attempt_s, deadline_s, ndjson)
+        return await super()._attempt(request, headers, attempt_s, deadline_s)
 
 
 @pytest.mark.integration

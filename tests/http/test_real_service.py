@@ -163,3 +163,22 @@ async def test_responses_match_their_schemas(client: Client) -> None:
     ]:
         body = await (await client.get(path)).json()
         assert set(body) == set(document["components"]["schemas"][name]["required"]), path
+
+
+@pytest.mark.parametrize(
+    ("repeats", "is_created"),
+    [("60000", True), ("٦٠٠٠٠", True), ("", False), ("-60000", False), ("6e4", False), ("9" * 9, False)],
+)
+async def test_a_repeated_request_says_when_it_was_sent_first(
+    client: Client, repeats: str, is_created: bool
+) -> None:
+    """In milliseconds; anything else is no number. What it stored then can be undone."""
+    await client.post("/v1/articles", json={"id": "bread", "text": OTHER})
+    headers = {"X-Repeats-Ms": repeats}
+    again = await client.post("/v1/articles", json={"id": "bread", "text": OTHER}, headers=headers)
+    in_batch = await client.post(
+        "/v1/articles/batch", data=json.dumps({"id": "bread", "text": OTHER}), headers=headers
+    )
+
+    assert (again.status, (await again.json())["created"]) == (201 if is_created else 200, is_created)
+    assert json.loads(await in_batch.text())["created"] == is_created

@@ -211,6 +211,23 @@ async def test_only_what_was_not_stored_before_is_created(newsroom: Core) -> Non
     ]
 
 
+async def test_a_repeated_request_created_what_its_first_attempt_stored(newsroom: Core) -> None:
+    """So that it can be undone although the first answer was lost; nothing older, and no dry run."""
+    await newsroom.post("old", story(1))
+    first_sent_ms = newsroom.clock()
+    await newsroom.post("a", story(2))
+    repeated = [
+        Article(id=id_, text=story(n), first_sent_ms=first_sent_ms) for n, id_ in ((1, "old"), (2, "a"))
+    ]
+    single = [await newsroom.ingest.submit(article) for article in repeated]
+    in_batch = await newsroom.ingest.submit_many([*repeated, Article(id="b", text=story(3), first_sent_ms=1)])
+    dry = await newsroom.ingest.submit(repeated[1], dry_run=True)
+
+    answers = [answer for answer in (*single, *in_batch, dry) if isinstance(answer, Answer)]
+    assert [answer.created for answer in answers] == [False, True, False, True, True, False]
+    assert [answer.stored for answer in answers] == [False, False, False, False, True, False]
+
+
 async def test_update_keeps_its_verdict(newsroom: Core) -> None:
     """New content under a known id: same verdict; found by the new text, no longer by the old one."""
     await newsroom.post("a", story(1))

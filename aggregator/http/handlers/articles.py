@@ -38,12 +38,15 @@ from aggregator_client.wire import ArticleOut, CopiesOut, LineProblem, VerdictOu
 
 # A group may have any size; 1,000 articles are 0.3 MB, with the longest titles and addresses 8 MB.
 MAX_COPIES = 1000
+CONNECTING_MS = 100  # a request is repeated over a new connection
+FIRST_SENT_MS = web.RequestKey("first_sent_ms", int)
 
 log = logging.getLogger(__name__)
 
 
 async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     """Check an article for duplicates and store it."""
+    _note_repetition(request)
     service, metrics = request.app[SERVICE], request.app[METRICS]
     try:
         caller = current_caller.get()
@@ -67,6 +70,7 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
 
 async def post_batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     """Check and store many articles: JSON lines, one answer line each, in order."""
+    _note_repetition(request)
     bodies.check_encoding(request)
     if query.policy:
         with errors_in_parameters():
@@ -215,9 +219,16 @@ async def _commit_lines(
         return [_log_unexpected(request, error)] * len(usable)
 
 
+def _note_repetition(request: web.Request) -> None:
+    repeats_ms = request.headers.get("X-Repeats-Ms", "")
+    if repeats_ms.isdecimal() and len(repeats_ms) < 8:
+        request[FIRST_SENT_MS] = int(time.time() * 1000) - int(repeats_ms) - CONNECTING_MS
+
+
 def _decode_article(request: web.Request, data: bytes, query: IngestQuery) -> Article:
     """The article with the source of the key and what the query declares for all articles."""
     article = auth.bind_source(request, decode_article(data))
+    article = replace(article, first_sent_ms=request.get(FIRST_SENT_MS))
     if query.backfill:
         article = replace(article, backfill=True, is_bound=bool(auth.caller_sources(request)))
     return replace(article, policy=query.policy) if query.policy and not article.policy else article

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -23,15 +24,15 @@ async def submit_lines(
     """
     results: list[Result] = [Unavailable("The article was not sent.")] * len(lines)
 
-    attempts = 0
+    attempts, started_s = 0, time.monotonic()
 
     async def attempt(left_s: float) -> None:
         nonlocal attempts
         undecided = [number for number, result in enumerate(results) if isinstance(result, Unavailable)]
         batch = [lines[number] for number in undecided]
-        for number, result in zip(
-            undecided, await _post_batch(connection, batch, query, left_s, unreached_s), strict=True
-        ):
+        repeats_s = time.monotonic() - started_s if attempts else 0.0
+        answers = await _post_batch(connection, batch, query, left_s, unreached_s, repeats_s)
+        for number, result in zip(undecided, answers, strict=True):
             # The last attempt may be cut short: an earlier reason says more than its time-out.
             if not (attempts and isinstance(result, Unavailable) and result.kind == "timeout"):
                 results[number] = result
@@ -52,7 +53,12 @@ async def submit_lines(
 
 
 async def _post_batch(
-    connection: Connection, lines: Sequence[bytes], query: str, left_s: float, unreached_s: float
+    connection: Connection,
+    lines: Sequence[bytes],
+    query: str,
+    left_s: float,
+    unreached_s: float,
+    repeats_s: float,
 ) -> Sequence[Result]:
     """One attempt."""
     if not lines:
@@ -60,15 +66,17 @@ async def _post_batch(
     path = "/v1/articles/batch" + query
     try:
         body = b"\n".join(lines) + b"\n"
-        answer = await connection.request("POST", path, body, left_s, ndjson=True, unreached_s=unreached_s)
+        answer = await connection.request(
+            "POST", path, body, left_s, ndjson=True, unreached_s=unreached_s, repeats_s=repeats_s
+        )
         return _parse_answer(answer.body, len(lines))
     except InputTooLarge as error:
         if len(lines) == 1:
             return [Decision("refused", problem=str(error), kind="refused")]
         half = len(lines) // 2
         return [
-            *await _post_batch(connection, lines[:half], query, left_s, unreached_s),
-            *await _post_batch(connection, lines[half:], query, left_s, unreached_s),
+            *await _post_batch(connection, lines[:half], query, left_s, unreached_s, repeats_s),
+            *await _post_batch(connection, lines[half:], query, left_s, unreached_s, repeats_s),
         ]
     except (InvalidInput, NotFound) as error:
         return [Decision("refused", problem=str(error), kind="refused")] * len(lines)

@@ -129,7 +129,7 @@ class Client(Reader):
         return await self._decide(article, "/v1/articles" + self._query)
 
     async def check(self, article: Mapping[str, Any]) -> Decision:
-        """As ``submit``, without storing."""
+        """As ``submit``, without storing: of two copies that are both not stored, both are new."""
         return await self._decide(article, "/v1/articles?dry_run=true")
 
     async def submit_many(
@@ -159,7 +159,8 @@ class Client(Reader):
         """Remove what the call stored that made this decision; False if it stored no article first, to keep.
 
         After a failed insert, copies by other outlets are then not duplicates of an article that the crawler
-        does not have. One that was stored before stays, as the call updated it: submit your version again.
+        does not have; those that were answered "duplicate" meanwhile leave, too: submit them again. What was
+        stored before stays, as the call updated it: submit your version again.
         """
         if not decision.stored or decision.id is None:
             return False

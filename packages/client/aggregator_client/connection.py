@@ -56,6 +56,25 @@ class Response:
     retry_after_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """``body``: JSON, or with ``ndjson`` one JSON text per line; None: there is none."""
+
+    method: str
+    path: str
+    body: bytes | None
+    ndjson: bool
+
+    def headers(self, repeats_s: float) -> dict[str, str]:
+        """Its own headers, when it was sent first ``repeats_s`` ago."""
+        if self.body is None:
+            return {}
+        headers = {"Content-Type": NDJSON_TYPE if self.ndjson else JSON_TYPE}
+        if repeats_ms := int(1000 * repeats_s):
+            headers["X-Repeats-Ms"] = str(repeats_ms)
+        return headers
+
+
 class Connection:
     """A pool of connections to ``url`` that has at most ``concurrency`` requests in flight.
 
@@ -85,6 +104,7 @@ class Connection:
         *,
         ndjson: bool = False,
         unreached_s: float = float("inf"),
+        repeats_s: float = 0.0,
     ) -> Response:
         """The answer of a request that succeeded, with a status below 300.
 
@@ -95,18 +115,20 @@ class Connection:
             deadline_s: Time limit in seconds from sending, retries included.
             ndjson: Whether the body is a batch.
             unreached_s: Likewise since the last answer, while nothing answers at the address.
+            repeats_s: How long ago an earlier call sent the same; what that stored counts as stored by this.
 
         Raises Unavailable with the reason of the last attempt that did not time out; InvalidInput,
         InputTooLarge or NotFound if the service rejects the request, ConfigurationError if it rejects the
         key.
         """
-        answer = await self._request_until(method, path, body, deadline_s, ndjson, unreached_s)
+        request = _Request(method, path, body, ndjson)
+        answer = await self._request_until(request, deadline_s, unreached_s, repeats_s)
         if answer.status < 300:
             return answer
         raise _error_of(answer)
 
     async def _request_until(
-        self, method: str, path: str, body: bytes | None, deadline_s: float, ndjson: bool, unreached_s: float
+        self, request: _Request, deadline_s: float, unreached_s: float, repeats_s: float
     ) -> Response:
         """The first answer that is not to be retried. Raises Unavailable."""
         async with self._slots:
@@ -116,8 +138,9 @@ class Connection:
             failure = None
             while True:
                 left_s = max(SHORTEST_ATTEMPT_S, end_s - time.monotonic())
-                attempt_s = left_s if ndjson else min(left_s, ATTEMPT_S)
-                answer = await self._attempt(method, path, body, attempt_s, deadline_s, ndjson)
+                attempt_s = left_s if request.ndjson else min(left_s, ATTEMPT_S)
+                headers = request.headers(repeats_s + time.monotonic() - started_s)
+                answer = await self._attempt(request, headers, attempt_s, deadline_s)
                 if isinstance(answer, Response):
                     if answer.status not in RETRYABLE_STATUSES:
                         return answer
@@ -144,26 +167,26 @@ class Connection:
                 pause_s = min(2 * pause_s, MAX_BACKOFF_S)
 
     async def _attempt(
-        self, method: str, path: str, body: bytes | None, attempt_s: float, deadline_s: float, ndjson: bool
+        self, request: _Request, headers: dict[str, str], attempt_s: float, deadline_s: float
     ) -> Response | Unavailable:
         try:
             async with asyncio.timeout(attempt_s):
-                return await self._send(method, path, body, ndjson)
+                return await self._send(request, headers)
         except TimeoutError:
             return Unavailable(f"{self.url} gave no answer within {deadline_s:g} s.", "timeout")
         except (aiohttp.ClientError, OSError) as error:
             reason = connection_error_reason(error).rstrip(".")
             return Unavailable(f"{self.url}: {reason}.", connection_error_kind(error))
 
-    async def _send(self, method: str, path: str, body: bytes | None, ndjson: bool) -> Response:
+    async def _send(self, request: _Request, headers: dict[str, str]) -> Response:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._concurrency),
                 headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None),
             )
-        headers = {} if body is None else {"Content-Type": NDJSON_TYPE if ndjson else JSON_TYPE}
-        async with self._session.request(method, self.url + path, data=body, headers=headers) as response:
+        url, body = self.url + request.path, request.body
+        async with self._session.request(request.method, url, data=body, headers=headers) as response:
             after = response.headers.get("Retry-After", "")
             retry_after_s = float(after) if after.isascii() and after.isdigit() else 0.0
             return Response(response.status, await response.read(), retry_after_s)

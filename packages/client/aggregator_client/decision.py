@@ -38,7 +38,8 @@ class Decision:
         verdict: "unknown" if the service did not answer and the client fails open; "refused" if it rejected
             the article.
         answer: The whole answer; None if unknown or refused.
-        stored: Whether this call stored the article, so that undoing it removes nothing older.
+        stored: Whether ``undo`` would remove it: this call stored it first, to be kept (``answer.created``).
+            A duplicate is ``answer.stored``, too.
         problem: Why ``answer`` is None, in one sentence.
         kind: Likewise, in one word: "refused", "taken_down", or the ``kind`` of ``Unavailable``.
     """
@@ -51,12 +52,12 @@ class Decision:
 
     @property
     def keep(self) -> bool:
-        """Whether to insert the article, as the service answered; without an answer unless taken down."""
+        """Whether to insert the article; without an answer True, unless its text was taken down."""
         return self.answer.keep if self.answer else self.kind != TAKEN_DOWN
 
     @property
     def id(self) -> str | None:
-        """The article's id in the service."""
+        """The article's id in the service; None without an answer."""
         return self.answer.id if self.answer else None
 
     @property

@@ -142,7 +142,7 @@ class LineSender:
         except (aiohttp.ClientError, TimeoutError) as error:
             raise Unavailable(
                 f"No service answers at {self._url} ({connection_error_reason(error)}); "
-                "start it with `aggregator serve`."
+                "start it with `aggregator serve`, or name a running one with --server URL."
             ) from error
         except ValueError as error:
             raise ConfigurationError(f"{self._url!r} is not a valid URL ({error}).") from error

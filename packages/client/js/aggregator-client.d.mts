@@ -58,7 +58,7 @@ export class Client {
   close(): Promise<void>;
   /** Checks and stores one article. */
   submit(article: ArticleIn): Promise<Decision>;
-  /** As `submit`, without storing. */
+  /** As `submit`, without storing: of two copies that are both not stored, both are new. */
   check(article: ArticleIn): Promise<Decision>;
   /**
    * One decision per article, in order; a rejected article gets the verdict "refused". An error, failing closed,

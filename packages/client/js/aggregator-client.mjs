@@ -342,7 +342,8 @@ export class Client {
     for (let pauseMs = INITIAL_BACKOFF_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_BACKOFF_MS)) {
       const open = lines.map((_, index) => index).filter((index) => results[index] instanceof Unavailable);
       const batch = open.map((index) => lines[index]);
-      const answers = await this._postLines(batch, query, end - performance.now());
+      const started = end - this._batchDeadlineMs;
+      const answers = await this._postLines(batch, query, end - performance.now(), performance.now() - started);
       open.forEach((index, position) => (results[index] = answers[position]));
       const failed = results.find((result) => result instanceof Unavailable);
       if (!failed || UNREACHED_KINDS.has(/** @type {Unavailable} */ (failed).kind)) return results;
@@ -354,14 +355,14 @@ export class Client {
   /**
    * One attempt; a batch that is too large is halved.
    *
-   * @param {string[]} lines @param {string} query @param {number} leftMs
+   * @param {string[]} lines @param {string} query @param {number} leftMs @param {number} repeatsMs
    * @returns {Promise<Array<Decision | Error>>}
    */
-  async _postLines(lines, query, leftMs) {
+  async _postLines(lines, query, leftMs, repeatsMs) {
     if (lines.length === 0) return [];
     try {
       const body = lines.join("\n") + "\n";
-      const answer = await this._request("POST", `/v1/articles/batch${query}`, body, true, leftMs);
+      const answer = await this._request("POST", `/v1/articles/batch${query}`, body, true, leftMs, repeatsMs);
       const rows = answer.text.split("\n").filter((row) => row !== "");
       const last = rows[rows.length - 1] ?? "";
       const tooMany = last.includes("max_batch_lines") && last.includes('"too_large"');
@@ -378,8 +379,8 @@ export class Client {
         return lines.map(() => undecided("refused", error.message, "refused"));
       }
       const half = lines.length >> 1;
-      const first = await this._postLines(lines.slice(0, half), query, leftMs);
-      return [...first, ...(await this._postLines(lines.slice(half), query, leftMs))];
+      const first = await this._postLines(lines.slice(0, half), query, leftMs, repeatsMs);
+      return [...first, ...(await this._postLines(lines.slice(half), query, leftMs, repeatsMs))];
     }
   }
 
@@ -393,13 +394,14 @@ export class Client {
    * The first answer below 300. Rejects with Unavailable, or with Rejected for other answers.
    *
    * @param {string} method @param {string} path @param {string} [body] @param {boolean} [ndjson]
-   * @param {number} [deadlineMs] @returns {Promise<Answer>}
+   * @param {number} [deadlineMs] @param {number} [repeatsMs] how long ago an earlier call sent the same
+   * @returns {Promise<Answer>}
    */
-  async _request(method, path, body, ndjson = false, deadlineMs = this._deadlineMs) {
+  async _request(method, path, body, ndjson = false, deadlineMs = this._deadlineMs, repeatsMs = 0) {
     if (this._freeSlots > 0) this._freeSlots -= 1;
     else await new Promise((resolve) => this._waiting.push(() => resolve(undefined)));
     try {
-      return await this._requestUntil(method, path, body, ndjson, deadlineMs);
+      return await this._requestUntil(method, path, body, ndjson, deadlineMs, repeatsMs);
     } finally {
       const next = this._waiting.shift();
       if (next) next();
@@ -409,9 +411,9 @@ export class Client {
 
   /**
    * @param {string} method @param {string} path @param {string | undefined} body @param {boolean} ndjson
-   * @param {number} deadlineMs @returns {Promise<Answer>}
+   * @param {number} deadlineMs @param {number} repeatsMs @returns {Promise<Answer>}
    */
-  async _requestUntil(method, path, body, ndjson, deadlineMs) {
+  async _requestUntil(method, path, body, ndjson, deadlineMs, repeatsMs) {
     const started = performance.now();
     let [end, reached] = [started + deadlineMs, started];
     /** @type {Unavailable | undefined} */
@@ -421,7 +423,8 @@ export class Client {
       let retryAfterMs = 0;
       try {
         const attemptMs = ndjson ? leftMs : Math.min(leftMs, ATTEMPT_MS);
-        const answer = await this._send(method, path, body, ndjson, attemptMs);
+        const sinceMs = Math.trunc(repeatsMs + performance.now() - started);
+        const answer = await this._send(method, path, body, ndjson, attemptMs, sinceMs);
         if (!RETRYABLE_STATUSES.has(answer.status)) return accepted(answer);
         failure = failureOf(answer, this._url);
         retryAfterMs = answer.retryAfterMs;
@@ -444,12 +447,14 @@ export class Client {
 
   /**
    * @param {string} method @param {string} path @param {string | undefined} body @param {boolean} ndjson
-   * @param {number} attemptMs @returns {Promise<Answer>}
+   * @param {number} attemptMs @param {number} repeatsMs @returns {Promise<Answer>}
    */
-  async _send(method, path, body, ndjson, attemptMs) {
+  async _send(method, path, body, ndjson, attemptMs, repeatsMs) {
     /** @type {Record<string, string>} */
     const headers = { ...this._headers };
     if (body !== undefined) headers["Content-Type"] = ndjson ? "application/x-ndjson" : "application/json";
+    // What the request that this one repeats stored counts as stored by this one: it can be undone.
+    if (body !== undefined && repeatsMs > 0) headers["X-Repeats-Ms"] = String(repeatsMs);
     const signal = /** @type {any} */ (AbortSignal).timeout(Math.ceil(attemptMs)); // newer than some typings
     const response = await fetch(this._url + path, { method, headers, body, signal });
     const after = response.headers.get("Retry-After") ?? "";

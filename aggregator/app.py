@@ -43,7 +43,7 @@ from aggregator.events.webhooks.subscriptions import Subscriptions
 from aggregator.index import Index
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.clock_guard import ClockGuard
-from aggregator.index.upkeep.spaces import FOREIGN_INDEX_CHECK, ForeignIndex, Registry, describe
+from aggregator.index.upkeep.spaces import FOREIGN_INDEX_CHECK, ForeignIndex, Registry, describe, leftovers
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.load_control import LoadControl
 from aggregator.ingest.pipeline import ASYNCIO
@@ -252,6 +252,7 @@ async def _remembering(settings: Settings, index: Index, *, serving: bool = Fals
     path, store = Path(settings.data_dir) / MEMORY_NAME, cast("RedisStore", index.store)
     own = format_version.OWN_ENTRY
     await index.memory.begin(store, path, settings.store_url, API_KEYS_KEY, own, serving=serving)
+    index.stream.add_former(await leftovers(store, index.all_spaces))
     remembering = asyncio.create_task(index.memory.run())
     try:
         yield

@@ -43,7 +43,7 @@ STEPS = (
     "`aggregator migrate` with the same settings copies the older articles",
     "stop every process of the service, set migration_serve = true as well, and start them",
     "when no return is wanted: set models_dir = {directory}, unset the other two, and restart",
-    "`aggregator migrate --delete {former}` frees the memory of the former index",
+    "`aggregator migrate --delete {former}` frees memory, after 8 days: /sources and audit read its stream",
 )
 
 

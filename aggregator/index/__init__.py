@@ -79,4 +79,4 @@ class Index:
         self.lookup = Lookup(store, self.segments, self.spaces, self.takedowns, self.memory)
         self.related = RelatedLookup(self.lookup, self.segments, self.spaces)
         self.stream = ArticleStream(store, self.segments, self.all_spaces)
-        self.arrival_counts = ArrivalCounts(store, self.segments, self.all_spaces)
+        self.arrival_counts = ArrivalCounts(store, self.segments, self.stream)

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from aggregator.analysis.analyzer import group_of
 from aggregator.analysis.term_profile import story_terms
 from aggregator.domain import ArticleRecord, StreamItem, VerdictName, WeightedTerms, arrival_ms_of
 from aggregator.index import keys
@@ -126,7 +127,14 @@ class ArticleStream:
     def __init__(self, store: Store, segments: Segments, spaces: Sequence[str]) -> None:
         self._store = store
         self._segments = segments
-        self._spaces = tuple(spaces)
+        self.spaces = tuple(spaces)
+        self._homes = {space: space for space in spaces}  # by stream, which space has the records
+
+    def add_former(self, spaces: Iterable[str]) -> None:
+        """Read these, too, with the records that a migration copied to the first space of their group."""
+        own = {group_of(space): space for space in reversed(self.spaces)}
+        self._homes |= {space: own[group_of(space)] for space in spaces if group_of(space) in own}
+        self.spaces = tuple(self._homes)
 
     async def recent(self, limit: int) -> list[StreamItem]:
         """The newest articles of all spaces, newest first."""
@@ -144,7 +152,7 @@ class ArticleStream:
         ``positions`` None is the end. No items: everything has been read. They have no story terms. The
         positions of a first call with a ``count`` of 1 are also those from which ``read`` continues.
         """
-        parts = await asyncio.gather(*(self._read_tail(space, count, positions) for space in self._spaces))
+        parts = await asyncio.gather(*(self._read_tail(space, count, positions) for space in self.spaces))
         moved = {**(positions or {})}
         for _, read in parts:
             moved |= read
@@ -153,14 +161,14 @@ class ArticleStream:
 
     async def length(self) -> int:
         """Number of entries in all live segments: one per version stored and per deletion."""
-        stacks = [await self._segments.stack(space) for space in self._spaces]
+        stacks = [await self._segments.stack(space) for space in self.spaces]
         stream_keys = [tag + keys.STREAM for stack in stacks for tag in stack.tags]
         return sum(await self._store.stream_lengths(stream_keys))
 
     async def positions_at(self, at_ms: int) -> dict[bytes, bytes]:
         """Positions for ``read`` before what was committed at or after this time in ms of the store."""
         positions = {}
-        for space in self._spaces:
+        for space in self.spaces:
             stack = (await self._segments.read({space: ()})).stacks[space]
             stream_keys = [tag + keys.STREAM for tag in stack.tags]
             firsts = await self._store.stream_read(stream_keys, [b""] * len(stream_keys), 1)
@@ -186,11 +194,11 @@ class ArticleStream:
         self, positions: Mapping[bytes, bytes], count: int
     ) -> tuple[list[list[bytes]], list[tuple[int, bytes]]]:
         """By space: stored entries after ``positions``, and the segment and position of the last one."""
-        cursors = [await self._resume_position(space, positions) for space in self._spaces]
+        cursors = [await self._resume_position(space, positions) for space in self.spaces]
         payloads: list[list[bytes]] = [[] for _ in cursors]
         reading = list(range(len(cursors)))
         while reading:
-            tags = [keys.tag(self._spaces[i], cursors[i][0]) for i in reading]
+            tags = [keys.tag(self.spaces[i], cursors[i][0]) for i in reading]
             room = [count - len(payloads[i]) for i in reading]
             sealed, read = await self._read_with_sealed(tags, [cursors[i][1] for i in reading], max(room))
             continuing = []
@@ -206,15 +214,15 @@ class ArticleStream:
         return payloads, cursors
 
     def _decode(self, parts: Iterable[Sequence[bytes]]) -> list[tuple[str, StreamEntry]]:
-        by_space = zip(self._spaces, parts, strict=True)
+        by_space = zip(self.spaces, parts, strict=True)
         return [(space, decode_stream_entry(payload)) for space, payloads in by_space for payload in payloads]
 
     def _moved(
         self, positions: Mapping[bytes, bytes], cursors: Sequence[tuple[int, bytes]]
     ) -> dict[bytes, bytes]:
-        prefixes = tuple(map(keys.space_prefix, self._spaces))
+        prefixes = tuple(map(keys.space_prefix, self.spaces))
         moved = {key: position for key, position in positions.items() if not key.startswith(prefixes)}
-        for space, (segment, position) in zip(self._spaces, cursors, strict=True):
+        for space, (segment, position) in zip(self.spaces, cursors, strict=True):
             if position or segment:
                 moved[keys.tag(space, segment) + keys.STREAM] = position
         return moved
@@ -237,7 +245,7 @@ class ArticleStream:
         return (segment, position) if segment >= stack.first else (stack.first, b"")
 
     async def _newest_entries(self, limit: int) -> list[tuple[str, StreamEntry]]:
-        tails = await asyncio.gather(*(self._read_tail(space, limit, None) for space in self._spaces))
+        tails = await asyncio.gather(*(self._read_tail(space, limit, None) for space in self.spaces))
         entries = self._decode(payloads for payloads, _ in tails)
         return sorted(entries, key=_entry_number, reverse=True)[:limit]
 
@@ -265,10 +273,11 @@ class ArticleStream:
     async def _load_items(
         self, entries: Sequence[tuple[str, StreamEntry]], with_story_terms: bool = True
     ) -> list[StreamItem]:
-        records = await self._store.read([keys.record(space, entry.number) for space, entry in entries])
+        found = [(self._homes[space], entry) for space, entry in entries]
+        records = await self._store.read([keys.record(space, entry.number) for space, entry in found])
         return [
             to_stream_item(entry, space, data, with_story_terms=with_story_terms)
-            for (space, entry), data in zip(entries, records, strict=True)
+            for (space, entry), data in zip(found, records, strict=True)
         ]
 
 
@@ -298,14 +307,14 @@ class Arrivals:
 
 
 class ArrivalCounts:
-    """Counts of articles per minute of the last hour, exact at any rate, from the streams of ``spaces``.
+    """Counts of articles per minute of the last hour, exact at any rate, from all of ``stream``.
 
     The first update starts at the entries of one hour ago, later ones where the previous one ended, so each
     costs what has arrived since.
     """
 
-    def __init__(self, store: Store, segments: Segments, spaces: Sequence[str]) -> None:
-        self._store, self._segments, self._spaces = store, segments, tuple(spaces)
+    def __init__(self, store: Store, segments: Segments, stream: ArticleStream) -> None:
+        self._store, self._segments, self._stream = store, segments, stream
         self._positions: dict[bytes, bytes] = {}
         self._counts: Counter[tuple[int, VerdictName]] = Counter()
         self._lock = asyncio.Lock()
@@ -318,7 +327,7 @@ class ArrivalCounts:
             start = b"%d-0" % max(0, (now_ms if store_ms is None else store_ms) - HOUR_MS - CLOCK_MARGIN_MS)
             results = [
                 await self._read(tag + keys.STREAM, start)
-                for space in self._spaces
+                for space in self._stream.spaces
                 for tag in (await self._segments.stack(space)).tags
             ]
             for key in [key for key in self._counts if key[0] < from_ms]:

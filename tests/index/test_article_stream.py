@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
+import msgspec
 import pytest
 
 from aggregator.analysis.shingles import build_sketch
 from aggregator.analysis.term_profile import OPENING_WEIGHT
 from aggregator.domain import NUMBER_RANDOM_BITS, ArticleRecord, Match, Outcome, Problem, StreamItem
 from aggregator.errors import StoreUnavailable
-from aggregator.index import article_stream, keys
+from aggregator.index import Index, article_stream, keys
 from aggregator.index.article_stream import decode_stream_entry, encode_stream_entry, to_stream_item
 from aggregator.index.bindings import Binding
 from aggregator.index.codec.record_codec import decode_record, encode_record
-from aggregator.store.base import Store, StreamAdd, Transaction
+from aggregator.store.base import Put, Store, StreamAdd, Transaction
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 from tests.index.helpers import seal
@@ -59,6 +60,23 @@ def test_a_declared_backfill_and_problems_are_stored_in_the_entry() -> None:
     item = to_stream_item(decode_stream_entry(data), "en.0001", encode_record(record))
 
     assert item.backfill and item.problems == record.problems
+
+
+async def test_a_former_stream_is_read_with_the_records_of_the_present_space(store: Store) -> None:
+    """Those that a migration copied; of one without a copy the record is gone."""
+    number = NUMBER + 1
+    other = msgspec.structs.replace(COPY, number=number)
+    key = keys.tag("en.0001", 0) + keys.STREAM
+    adds = tuple(StreamAdd(key, encode_stream_entry("article", binding)) for binding in (COPY, other))
+    await store.commit(Transaction((), adds))
+    await store.put([Put(keys.record("en.0002", NUMBER), encode_record(RECORD))])
+    index = Index(store, ["en.0002", "xx.0001"])
+    index.stream.add_former(["en.0001", "de.0001"])
+
+    items, _ = await index.stream.read({}, 10)
+
+    assert [(item.number, item.space) for item in items] == [(NUMBER, "en.0002"), (number, "")]
+    assert index.stream.spaces == ("en.0002", "xx.0001", "en.0001")
 
 
 @pytest.mark.parametrize("kind", ["article", "deleted"])

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from aggregator.app import open_service
+from aggregator.app import open_background, open_service
 from aggregator.cli import main
 from aggregator.domain import Article
 from aggregator.errors import NotFound
@@ -171,6 +171,15 @@ async def test_without_texts_nothing_is_said_to_be_copied(
             space for space in await service.articles.foreign_index.leftovers() if space.startswith("en.")
         ]
         (own,) = [space for space in service.articles.index.spaces if space.startswith("en.")]
+        recent = await service.articles.index.stream.recent(ARTICLES)
+        assert {(item.id, item.space) for item in recent} == {(id_, own) for id_ in TEXTS}
+        arrivals = await service.articles.index.arrival_counts.update(service.clock())
+        assert arrivals.total == ARTICLES
+    async with open_background(
+        load(overrides={"store_url": valkey_url}), service.analysis.layout
+    ) as background:
+        await background.source_collector.run_once()
+        assert (await background.source_collector.directory.report()).articles == ARTICLES
     assert await command("migrate", *store, "--delete", own, "--yes") == 2, "it is in use"
     assert await command("delete-index", *store, left, "--yes") == 0
     async with open_service(load(overrides={"store_url": valkey_url})) as service:

@@ -109,6 +109,12 @@ async def covered_spaces(store: Store, registry: Registry, read_spaces: Iterable
     return covered
 
 
+async def leftovers(store: Store, read_spaces: Sequence[str]) -> list[str]:
+    """The spaces that are not in ``read_spaces``, which have all their articles. Raises StoreUnavailable."""
+    registry = await registry_of(store).read()
+    return sorted(await covered_spaces(store, registry, read_spaces) - set(read_spaces))
+
+
 async def space_version(store: Store, space: str) -> bytes:
     """The version of the writable segment: equal values mean that nothing was written in between."""
     last = (await Segments(store).head(space)).last
@@ -195,9 +201,7 @@ class ForeignIndex:
 
     async def leftovers(self) -> list[str]:
         """The spaces that are neither read nor needed: another space contains all their articles."""
-        registry = await registry_of(self._store).read()
-        covered = await covered_spaces(self._store, registry, self._read)
-        return sorted(covered & registry.keys() - self._own.keys())
+        return [space for space in await leftovers(self._store, self._read) if space not in self._own]
 
     def sentence(self, foreign: ForeignSpace) -> str:
         """What is stored, which setting reads it, and what to do; no path, since every client may read it."""

@@ -220,10 +220,11 @@ class EditorActions:
         self._repository, self._get_articles = repository, get_articles
         self._lock = asyncio.Lock()  # actions of one process need not conflict with each other
 
-    async def apply(self, action: EditorAction) -> Event:
-        """Carry out one action; returns the event then. Raises NotFound, Conflict, StoreUnavailable."""
+    async def apply(self, action: EditorAction) -> tuple[Event, int | None]:
+        """Carry out one action; the event then, and the action's id (None: no change). See ``_plan``."""
         unit, event = await self._commit(lambda unit: self._plan(unit, action), action.at_ms)
-        return unit.events.get(event.id, event)
+        event = unit.events.get(event.id, event)
+        return event, event.actions[-1].id if unit.has_changes else None
 
     async def remove_article(self, first_version: int, article_id: str, now_ms: int) -> None:
         """Remove a deleted article from its event at once. Raises CommitConflict, StoreUnavailable."""

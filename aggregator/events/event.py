@@ -47,7 +47,7 @@ class EditorAction:
     items: tuple[str, ...] = ()
     of: int | None = None
     id: int = field(default=0, compare=False)
-    before: dict[str, str | bool | None] = field(default_factory=dict, compare=False)
+    before: dict[str, str | bool | ChosenHeadline | None] = field(default_factory=dict, compare=False)
     held: dict[str, Item] = field(default_factory=dict, compare=False)
     first: FirstReport | None = field(default=None, compare=False)
     headline: tuple[str, str, bool] | None = field(default=None, compare=False)

@@ -23,7 +23,7 @@ MAX_NOTES_BYTES = 32_000  # of the texts of all notes of an event, in UTF-8
 MAX_ACTIONS = 300
 STATUS_FIELDS = {"acknowledged_by", "assignee", "work_status"}
 # Fields of an event that an action sets and its undoing restores.
-UNDONE = *sorted(STATUS_FIELDS), "muted", "false_alarm", "story_id", "translation_of"
+UNDONE = *sorted(STATUS_FIELDS), "muted", "false_alarm", "story_id", "translation_of", "chosen_headline"
 
 
 def apply_action(event: Event, action: EditorAction, headline: str = "") -> Event:
@@ -41,7 +41,9 @@ def apply_action(event: Event, action: EditorAction, headline: str = "") -> Even
         case "unlink":
             changed = replace(event, story_id=event.story_id and event.id, translation_of=None)
         case "undo":
-            changed = replace(event, **undoable_actions(event)[action.of or 0].before)  # type: ignore[arg-type]
+            before = undoable_actions(event)[action.of or 0].before
+            old = replace(event, **before)  # type: ignore[arg-type]
+            changed = _with_choice(replace(old, chosen_headline=event.chosen_headline), old.chosen_headline)
         case "note":
             changed = replace(event, notes=add_note(event.notes, action, event.revision))
         case "delete_note":
@@ -107,6 +109,12 @@ def _choose_headline(event: Event, item: str | None, headline: str) -> Event:
     return replace(
         event, headline_id=item, title=headline, chosen_headline=ChosenHeadline(item, headline, *automatic)
     )
+
+
+def _with_choice(event: Event, chosen: ChosenHeadline | None) -> Event:
+    """The event under a headline that was chosen before, if it has the article, else the automatic one."""
+    item = chosen.item if chosen and chosen.item in event.items else None
+    return _choose_headline(event, item, chosen.title if chosen else "")
 
 
 def merge_events(into: Event, absorbed: Event, action: EditorAction) -> tuple[Event, Event]:
@@ -189,9 +197,12 @@ def remove_items(event: Event, items: Collection[str]) -> Event:
     gone = set(items).intersection(event.items)
     if not gone:
         return event
-    for item in gone:
-        if event.chosen_headline is not None:
-            event = _without_chosen_article(event, event.chosen_headline, item)
+    chosen = event.chosen_headline
+    if chosen is not None and chosen.automatic_item in {*gone, ""}:
+        chosen = replace(chosen, automatic_item="", automatic_title=", ".join(event.terms))
+    event = replace(event, chosen_headline=chosen)
+    if chosen is not None and chosen.item in gone:
+        event = _choose_headline(event, None, "")
     kept = {id_: facts for id_, facts in items_of(event).items() if id_ not in gone}
     lost_headline = bool(kept) and (event.headline_id in gone or not event.headline_id)
     return replace(
@@ -228,13 +239,6 @@ def restore_items(event: Event, items: Mapping[str, Item], left: EditorAction) -
     return _choose_headline(event, id_, title) if is_chosen else event
 
 
-def _without_chosen_article(event: Event, chosen: ChosenHeadline, item: str) -> Event:
-    if chosen.automatic_item in (item, ""):
-        chosen = replace(chosen, automatic_item="", automatic_title=", ".join(event.terms))
-    event = replace(event, chosen_headline=chosen)
-    return _choose_headline(event, None, "") if chosen.item == item else event
-
-
 def rejoin(detected: DetectedEvent, saved: Event, absorbed_by_editors: Iterable[Event] = ()) -> Event:
     """Join a new detector's half with the newsroom's half of ``saved``, and apply its edits again."""
     kept = () if detected.reason else ("reason", "detected_at_ms", "expected", "window_ms")
@@ -245,9 +249,7 @@ def rejoin(detected: DetectedEvent, saved: Event, absorbed_by_editors: Iterable[
     event = add_items(remove_items(event, saved.removed), saved.added)
     if saved.first and saved.first[1] in saved.added:  # the detector may not have it any more
         event = replace(event, first=min(filter(None, (event.first, saved.first))))
-    chosen = saved.chosen_headline
-    if chosen is not None and chosen.item in event.items:
-        event = _choose_headline(event, chosen.item, chosen.title)
+    event = _with_choice(event, saved.chosen_headline)
     return replace(event, removed=saved.removed, added=saved.added)
 
 

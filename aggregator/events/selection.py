@@ -212,11 +212,7 @@ def sort_events(events: Iterable[Event], order: EventOrder, now_ms: int) -> list
 
 
 def _key(event: Event, order: EventOrder, now_ms: int) -> tuple[float, ...]:
-    match order:
-        case "surprise":
-            return not is_handled(event), growth(event, now_ms).last_hour > 0, *urgency(event, now_ms)
-        case "growth":
-            last_hour, hour_before = growth(event, now_ms)
-            return (last_hour - hour_before,)
-        case _:
-            return (page_key(event, event.id, order)[0],)
+    last_hour, hour_before = growth(event, now_ms)
+    if order == "surprise":
+        return not is_handled(event), last_hour > 0, *urgency(event, now_ms)
+    return (last_hour - hour_before if order == "growth" else page_key(event, event.id, order)[0],)

@@ -219,6 +219,10 @@ async def test_a_headline_is_chosen_and_undone(
         await page.evaluate("localStorage.setItem('aggregator.actor', 'Ann')")
         await page.locator(".alternative").get_by_role("button", name="Use as headline").first.click()
         await page.locator("h1", has_text="Commuters wait for ferries").wait_for()
+        await page.get_by_role("button", name="Undo", exact=True).click()
+        await page.locator("h1", has_text="Harbour bridge closed after storm").wait_for()
+        await page.locator(".alternative").get_by_role("button", name="Use as headline").first.click()
+        await page.locator("h1", has_text="Commuters wait for ferries").wait_for()
         await page.get_by_role("button", name="Use automatic headline").click()
         await page.locator("h1", has_text="Harbour bridge closed after storm").wait_for()
 

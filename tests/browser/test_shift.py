@@ -142,6 +142,34 @@ async def test_every_status_and_reason_is_undone(browser: Browser, url: str) -> 
         await status(page, "False alarm")
 
 
+async def test_what_a_colleague_did_is_not_undone(browser: Browser, url: str) -> None:
+    """An action without effect says so, without Undo; work is taken over only if that is chosen."""
+    async with opened(browser, f"{url}/events/{await make_event(url)}") as page:
+        undo = page.get_by_role("button", name="Undo", exact=True)
+        toast = page.locator("#toast")
+        await sign(page, "Tom")
+        await choose(page, "s", "on_it")
+        await expect(toast).to_contain_text("On it.")
+        await choose(page, "s", "on_it")
+        await expect(toast).to_have_text("You are already on it.")
+        await sign(page, "Mara")
+        await choose(page, "s", "on_it")
+        await expect(toast).to_contain_text("Tom is already on it.")
+        await expect(toast.get_by_role("button")).to_have_text("Take over")
+        await press(page, "z")
+        await status(page, "On it: Tom")
+        await choose(page, "s", "on_it")
+        await toast.get_by_role("button", name="Take over").click()
+        await status(page, "On it: Mara")
+        await undo.click()
+        await status(page, "On it: Tom")
+        await choose(page, "s", "published")
+        await status(page, "Marked as published by Mara")
+        await sign(page, "Tom")
+        await choose(page, "s", "published")
+        await expect(toast).to_have_text("It is already marked as published, by Mara.")
+
+
 async def test_selected_articles_leave_and_return(browser: Browser, url: str) -> None:
     """Removed, split off, moved to another event, each undone; the history names events and headlines."""
     bridge = await make_event(url)

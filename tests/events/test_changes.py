@@ -282,6 +282,7 @@ class Newsroom:
     stream: FakeIndex
     detector: DetectorRunner
     actions: EditorActions
+    done: int | None = None
 
     @property
     def events(self) -> EventRepository:
@@ -292,9 +293,10 @@ class Newsroom:
 
     async def act(self, event: str, action: str, minute: float = 30.0, **fields: Any) -> Event:
         actor = fields.pop("actor", "Ada")
-        return await self.actions.apply(
+        acted, self.done = await self.actions.apply(
             EditorAction(action=action, actor=actor, at_ms=at(minute), event=event, **fields)  # type: ignore[arg-type]
         )
+        return acted
 
     async def overrides(self) -> EditorOverrides:
         return OVERRIDES_FORMAT.decode((await self.store.read([OVERRIDES_KEY]))[0])

@@ -238,6 +238,25 @@ def test_a_chosen_headline_survives_the_detector_and_can_be_undone() -> None:
     assert newsroom.rejoin(gone, chosen).title == "Storm grows"
 
 
+def test_a_choice_of_a_headline_is_undone() -> None:
+    """The choice before returns, or the automatic headline of now; a choice without its article does not."""
+    first = newsroom.apply_action(STORM, replace(act("choose_headline", item="a2"), id=1), "Pier closed")
+    second = newsroom.apply_action(first, replace(act("choose_headline", item="a3"), id=2), "Ferries wait")
+    back = newsroom.apply_action(second, replace(act("undo"), of=2))
+    again = newsroom.rejoin(replace(STORM, title="Storm grows", headline_id="a3"), first)
+    automatic = newsroom.apply_action(again, replace(act("undo"), of=1))
+    gone = newsroom.apply_action(newsroom.remove_items(second, ["a2"]), replace(act("undo"), of=2))
+
+    assert newsroom.undoable_actions(second).keys() == {2}
+    assert (back.title, back.headline_id, back.chosen_headline) == (
+        "Pier closed",
+        "a2",
+        first.chosen_headline,
+    )
+    assert (automatic.title, automatic.headline_id, automatic.chosen_headline) == ("Storm grows", "a3", None)
+    assert (gone.title, gone.chosen_headline) == (STORM.title, None)
+
+
 def test_a_chosen_headline_leaves_with_its_article() -> None:
     """And the automatic one must not return after its article was removed."""
     chosen = newsroom.apply_action(STORM, act("choose_headline", item="a2"), "Pier closed until Monday")

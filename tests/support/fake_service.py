@@ -417,14 +417,14 @@ class FakeEvents:
         at = events.index(event)
         return events[at - 1], events[at + 1]
 
-    async def apply(self, action: EditorAction) -> Event:
+    async def apply(self, action: EditorAction) -> tuple[Event, int | None]:
         chosen = action.item if action.action == "choose_headline" else None
         headline = (await self._service.get(chosen)).record.title if chosen else ""
         before = await self.get(action.event)
         action = replace(action, id=action_id(action, before))
         event = replace(apply_action(before, action, headline), revision=before.revision + 1)
         self.stored = [event if other.id == event.id else other for other in self.stored]
-        return event
+        return event, action.id if event.actions != before.actions else None
 
 
 class FakeSearch:

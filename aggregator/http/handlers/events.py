@@ -28,7 +28,7 @@ from aggregator.http.handlers import event_views
 from aggregator.http.handlers.event_views import load_storyline
 from aggregator.queries.search import ResultKey
 from aggregator.time_units import HOUR_MS
-from aggregator_client.wire import EventDetailOut, EventOut, EventsOut, LearningOut
+from aggregator_client.wire import ActedOut, EventDetailOut, EventsOut, LearningOut
 
 Key = TypeVar("Key")
 Unsigned = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -124,11 +124,11 @@ async def get_story(service: Service, id_: str) -> responses.StoryOut:
     return event_views.story_out(await load_storyline(service, id_), service.clock())
 
 
-async def post_action(request: web.Request, service: Service, id_: str, body: requests.ActionIn) -> EventOut:
+async def post_action(request: web.Request, service: Service, id_: str, body: requests.ActionIn) -> ActedOut:
     """Apply an editor's action to an event; returns the changed event."""
     body.actor = caller_name(request) or body.actor  # where keys are required, that of the key
-    event = await service.events.editor_actions.apply(_to_action(body, id_, service.clock()))
-    return event_views.event_out(event, service.clock())
+    event, done = await service.events.editor_actions.apply(_to_action(body, id_, service.clock()))
+    return ActedOut(**msgspec.structs.asdict(event_views.event_out(event, service.clock())), done=done)
 
 
 def _to_action(body: requests.ActionIn, event_id: str, now_ms: int) -> EditorAction:

@@ -531,9 +531,7 @@ class EventOut(Struct):
     id: Annotated[str, doc("Id of the event: that of its first article.", "pool-1")]
     title: Annotated[str, doc("Headline of the event.", "Brackwater swimming hall opens again")]
     status: Annotated[EventStatus, doc("Stage by the detector.", "breaking")]
-    severity: Annotated[
-        Severity, doc("How fast outlets report the event now (by the time of the answer).", "growing")
-    ]
+    severity: Annotated[Severity, doc("How fast outlets report it at the time of the answer.", "growing")]
     detected_at: Annotated[datetime, doc("Time at which the event fired.", "2026-11-20T08:40:00Z")]
     first_seen: Annotated[datetime, doc("Time of the first item.", "2026-11-20T08:00:00Z")]
     last_seen: Annotated[datetime, doc("Time of the last item.", "2026-11-20T09:30:00Z")]
@@ -541,9 +539,7 @@ class EventOut(Struct):
     sightings: Annotated[int, doc("Further duplicates from sources that were counted already.", 12)]
     peak: Annotated[int, doc("Maximum number of items within one window (4 h).", 24)]
     rate: Annotated[int, doc("Maximum number of items within 10 minutes.", 6)]
-    expected: Annotated[
-        float, doc("Usual number of items per window for this story when the event fired.", 1.4)
-    ]
+    expected: Annotated[float, doc("Usual items per window for this story when it fired.", 1.4)]
     handled: Annotated[bool, doc("Whether an editor acknowledged, published, dropped or muted it.", False)]
     last_hour: Annotated[int, doc("Items in the last hour.", 14)]
     hour_before: Annotated[int, doc("Items in the hour before the last one, by steps of 10 minutes.", 5)]
@@ -557,9 +553,7 @@ class EventOut(Struct):
         str | None, doc("Id of the event that reported it before in another language; null: none.", "pool-4")
     ]
     absorbed: Annotated[list[str], doc("Ids of the events merged into this one.", ["pool-5"])]
-    acknowledged_by: Annotated[
-        str | None, doc("Name of the editor who acknowledged it; null: nobody.", "Ada")
-    ]
+    acknowledged_by: Annotated[str | None, doc("Editor who acknowledged it; null: nobody.", "Ada")]
     muted: Annotated[MuteScope | None, doc("Scope of the muted alerts; null: not muted.", "story")]
     false_alarm: Annotated[bool, doc("Whether an editor marked it as a false alarm.", False)]
     actions: Annotated[list[ActionOut], doc("Editor actions, oldest first, the newest 300.")]
@@ -568,6 +562,12 @@ class EventOut(Struct):
     note_count: Annotated[int, doc("Number of notes.", 1)]
     revision: Annotated[int, doc("Version number, which increases with each change.", 42)]
     developments: Annotated[list[EventDevelopment], doc("New facts after it fired, oldest first.")]
+
+
+class ActedOut(EventOut):
+    """The event after an action. ``done``: id of that action in ``actions``."""
+
+    done: Annotated[int | None, doc("Id of the action; null: it changed nothing.", 1795164000000)]
 
 
 class TimelinePoint(Struct):

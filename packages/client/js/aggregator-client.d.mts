@@ -263,7 +263,7 @@ export interface EventDetailOut {
   title: string;
   /** Stage by the detector. */
   status: "breaking" | "closed" | "emerging" | "fading";
-  /** How fast outlets report the event now (by the time of the answer). */
+  /** How fast outlets report it at the time of the answer. */
   severity: "breaking" | "emerging" | "ended" | "fading" | "growing" | "running";
   /** Time at which the event fired. */
   detected_at: string;
@@ -279,7 +279,7 @@ export interface EventDetailOut {
   peak: number;
   /** Maximum number of items within 10 minutes. */
   rate: number;
-  /** Usual number of items per window for this story when the event fired. */
+  /** Usual items per window for this story when it fired. */
   expected: number;
   /** Whether an editor acknowledged, published, dropped or muted it. */
   handled: boolean;
@@ -303,7 +303,7 @@ export interface EventDetailOut {
   translation_of: string | null;
   /** Ids of the events merged into this one. */
   absorbed: Array<string>;
-  /** Name of the editor who acknowledged it; null: nobody. */
+  /** Editor who acknowledged it; null: nobody. */
   acknowledged_by: string | null;
   /** Scope of the muted alerts; null: not muted. */
   muted: "routine" | "story" | null;
@@ -359,7 +359,7 @@ export interface EventOut {
   title: string;
   /** Stage by the detector. */
   status: "breaking" | "closed" | "emerging" | "fading";
-  /** How fast outlets report the event now (by the time of the answer). */
+  /** How fast outlets report it at the time of the answer. */
   severity: "breaking" | "emerging" | "ended" | "fading" | "growing" | "running";
   /** Time at which the event fired. */
   detected_at: string;
@@ -375,7 +375,7 @@ export interface EventOut {
   peak: number;
   /** Maximum number of items within 10 minutes. */
   rate: number;
-  /** Usual number of items per window for this story when the event fired. */
+  /** Usual items per window for this story when it fired. */
   expected: number;
   /** Whether an editor acknowledged, published, dropped or muted it. */
   handled: boolean;
@@ -399,7 +399,7 @@ export interface EventOut {
   translation_of: string | null;
   /** Ids of the events merged into this one. */
   absorbed: Array<string>;
-  /** Name of the editor who acknowledged it; null: nobody. */
+  /** Editor who acknowledged it; null: nobody. */
   acknowledged_by: string | null;
   /** Scope of the muted alerts; null: not muted. */
   muted: "routine" | "story" | null;

@@ -143,6 +143,8 @@ async def test_an_action_is_applied_and_returned(client: Client, service: FakeSe
     assert (answer["muted"], answer["false_alarm"], answer["acknowledged_by"]) == ("routine", False, None)
     (action,) = answer["actions"]
     assert (action["action"], action["actor"], action["scope"]) == ("mute", "Ada", "routine")
+    again = await (await client.post("/v1/events/e1/actions", json=body | {"actor": "Ben"})).json()
+    assert (answer["done"], again["done"], again["actions"]) == (action["id"], None, [action])
     assert action["at"].endswith("Z")
 
 

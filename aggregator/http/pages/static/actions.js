@@ -22,7 +22,8 @@ const CONFIRMATIONS = {
   undo: "Undone.",
   choose_headline: "Headline changed.",
 };
-const NOT_UNDONE = ["note", "delete_note", "choose_headline", "undo"];
+const UNCHANGED = { seen: "It is already marked as seen", published: "It is already marked as published", dropped: "It is already dropped" };
+const NOT_UNDONE = ["note", "delete_note", "undo"];
 
 // Resolves to the value of the button that closed the dialog, "cancel" for Escape.
 function openDialog(dialog) {
@@ -69,7 +70,7 @@ export async function send(eventId, action) {
       throw new Error(problem.detail || `the service returned status ${response.status}.`);
     }
     event = await response.json();
-    confirm(event, action);
+    confirm(event, action, actor);
     await markSeen(eventId);
   } catch (error) {
     const reason = error instanceof TypeError ? "the service cannot be reached." : error.message;
@@ -79,15 +80,26 @@ export async function send(eventId, action) {
   return event;
 }
 
-function confirm(event, { action, scope, work_status: status, assignee, into }) {
-  const done = event.actions.at(-1);
+function confirm(event, acted, actor) {
+  const { action, scope, work_status: status, assignee, into } = acted;
+  if (event.done === null) return showUnchanged(event, acted, actor);
   const text = assignee ? `On it: ${assignee}.` : STATUS[status] || CONFIRMATIONS[scope] || CONFIRMATIONS[action];
-  const of = done?.action === action && !NOT_UNDONE.includes(action) ? done.id : null;
+  const of = NOT_UNDONE.includes(action) ? null : event.done;
   const isSplit = action === "move_items" && !into;
-  const shown = { text: isSplit ? "Split off into a new event." : text, event: event.id, of, link: isSplit ? done?.into : null };
+  const shown = { text: isSplit ? "Split off into a new event." : text, event: event.id, of, link: isSplit ? event.actions.at(-1).into : null };
   if (action !== "merge") return showUndoToast(shown);
   sessionStorage.setItem(MOVED_TOAST_KEY, JSON.stringify(shown));
   location.href = `${basePath}/events/${encodeURIComponent(event.id)}`;
+}
+
+// The event was so before: nothing to undo. An event that a colleague is on may be taken over.
+function showUnchanged(event, { work_status: status, assignee }, actor) {
+  const by = status === "seen" ? event.acknowledged_by : event.actions.findLast((done) => done.work_status === status)?.actor;
+  const text = UNCHANGED[status] ? `${UNCHANGED[status]}${by ? `, by ${by}` : ""}.` : "Nothing changed: it was so already.";
+  if (status !== "on_it" && !assignee) return showToast(text);
+  const isOthers = event.assignee !== actor && !assignee;
+  const takeOver = () => send(event.id, { action: "set_work_status", work_status: "on_it", assignee: actor });
+  showToast(`${event.assignee === actor ? "You are" : `${event.assignee} is`} already on it.`, null, null, null, isOthers && { label: "Take over", act: takeOver });
 }
 
 function showUndoToast({ text, event, of, link }) {

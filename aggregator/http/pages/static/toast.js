@@ -12,8 +12,9 @@ function hide() {
   keep?.();
 }
 
-// undo: called at most once, if the reader chooses to; keep: called if not; url: of what was made.
-export function showToast(text, undo = null, url = null, keep = null) {
+// undo: called at most once, if the reader chooses to; keep: called if not; url: of what was made; offer: another
+// action, { label, act }.
+export function showToast(text, undo = null, url = null, keep = null, offer = null) {
   hide();
   const toast = document.getElementById("toast");
   const message = document.createElement("span");
@@ -28,15 +29,18 @@ export function showToast(text, undo = null, url = null, keep = null) {
   }
   pendingUndo = undo;
   pendingKeep = keep;
-  if (undo) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = "Undo";
-    button.addEventListener("click", undoLast);
-    toast.append(button);
-  }
+  if (undo) addButton("Undo", undoLast);
+  if (offer) addButton(offer.label, () => (hide(), offer.act()));
   clearTimeout(timer);
-  timer = setTimeout(hideUnlessInUse, undo ? UNDO_MS : SHORT_MS);
+  timer = setTimeout(hideUnlessInUse, undo || offer ? UNDO_MS : SHORT_MS);
+}
+
+function addButton(label, act) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = label;
+  button.addEventListener("click", act);
+  document.getElementById("toast").append(button);
 }
 
 // A toast that the reader points at or has focused stays.

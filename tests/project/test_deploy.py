@@ -57,6 +57,37 @@ def test_compose_persists_articles_and_requires_a_key() -> None:
     assert all((ROOT / path).exists() for path in mounted)
 
 
+def test_caddy_hides_what_nginx_of_the_guide_hides_and_may_be_trusted() -> None:
+    """Readiness and the headers of a signed-in user; the address of a reader is that behind the proxy."""
+    caddy = (DEPLOY / "Caddyfile").read_text(encoding="utf-8")
+    nginx = (ROOT / "docs/guides/production.md").read_text(encoding="utf-8")
+    environment = COMPOSE["services"]["aggregator"]["environment"]
+
+    assert "./deploy/Caddyfile:/etc/caddy/Caddyfile:ro" in COMPOSE["services"]["proxy"]["volumes"]
+    assert "respond /readyz 404" in caddy and "location = /readyz { return 404; }" in nginx
+    cleared = re.findall(r'proxy_set_header (X-Forwarded-\S+) "";', nginx)
+    assert cleared == re.findall(r"header_up -(\S+)", caddy) != []
+    assert environment["AGGREGATOR_TRUSTED_PROXIES"] == "${TRUSTED_PROXIES:-}"
+
+
+def test_prometheus_can_read_its_key() -> None:
+    """It runs as nobody, and Compose mounts a file with the mode that it has on the host."""
+    guide = (ROOT / "docs/guides/production.md").read_text(encoding="utf-8")
+
+    assert re.search(r"mkdir -m 700 -p secrets\b", guide)
+    assert "chmod 644 secrets/bootstrap_key" in guide and "chmod 600" not in guide
+
+
+def test_the_unit_of_the_guide_is_upgraded_in_its_own_environment() -> None:
+    """Another environment than that of the unit would not be started."""
+    unit = (DEPLOY / "aggregator.service").read_text(encoding="utf-8")
+    guide = (ROOT / "docs/guides/upgrading.md").read_text(encoding="utf-8")
+    (environment,) = re.findall(r"^ExecStart=(\S+)/bin/aggregator serve$", unit, re.MULTILINE)
+
+    assert f"{environment}/bin/pip install ./packages/client ." in guide
+    assert f"{environment}/bin/aggregator restore" in guide
+
+
 @pytest.mark.parametrize("name", ["README.md", "docker-compose.yml"])
 def test_the_compose_command_is_printed_with_the_variable_that_it_needs(name: str) -> None:
     """Compose refuses to start without the key, so the paragraph with the command sets it."""

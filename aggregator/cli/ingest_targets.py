@@ -15,21 +15,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlencode
 
-from aggregator import jsonl
+from aggregator import errors, jsonl
 from aggregator.cli.common_options import check_profile, requested_profile
 from aggregator.concurrency import CHUNK_ARTICLES, Prefetcher
 from aggregator.contract.problems import to_problem
 from aggregator.contract.responses import encode
 from aggregator.domain import Answer, Article
-from aggregator.errors import (
-    AggregatorError,
-    ConfigurationError,
-    InputTooLarge,
-    InvalidInput,
-    NotFound,
-    RateLimited,
-    StoreUnavailable,
-)
 from aggregator.jsonl import Line
 from aggregator.runtime.addresses import service_url
 from aggregator.runtime.event_loop import tune_interpreter
@@ -42,7 +33,7 @@ from aggregator_client.wire import LineProblem
 if TYPE_CHECKING:
     from aggregator.app import Service
 
-RETRYABLE: tuple[type[AggregatorError], ...] = (StoreUnavailable, RateLimited)
+RETRYABLE: tuple[type[errors.AggregatorError], ...] = (errors.StoreUnavailable, errors.RateLimited)
 MAX_ANALYSIS_PROCESSES = 4
 PARALLEL_ABOVE_BYTES = 4_000_000  # input size from which on the start of analysis processes pays off
 
@@ -77,9 +68,9 @@ async def until_available(step: Callable[[], Awaitable[T]]) -> T:
 def check_target_options(args: argparse.Namespace) -> None:
     """Raise ConfigurationError for options that exclude one another."""
     if args.store is not None and args.server is not None:
-        raise ConfigurationError("store: give either --store or --server, not both.")
+        raise errors.ConfigurationError("store: give either --store or --server, not both.")
     if args.store is None and args.policy is not None and not requested_profile(args):
-        raise ConfigurationError(
+        raise errors.ConfigurationError(
             "policy: a server uses its own rule; name one of its profiles, or use --policy with --store."
         )
 
@@ -130,7 +121,7 @@ class LocalTarget:
 
         async with open_service(settings, processes=processes) as service:
             if problem := await service.articles.foreign_index.check():
-                raise ConfigurationError(f"store: {problem}")
+                raise errors.ConfigurationError(f"store: {problem}")
             if defaults.profile:
                 check_profile(service.articles.policies, defaults.profile)
             await service.articles.foreign_index.record_exclusive_writes()
@@ -145,7 +136,7 @@ class LocalTarget:
         """One LineAnswer per line, in order; waits while lines cannot be processed."""
         decoded = [_decode(line, self._defaults) for line in lines]
         articles = [article for article in decoded if isinstance(article, Article)]
-        answers: list[Answer | AggregatorError] = await retry_forever.send_until_answered(
+        answers: list[Answer | errors.AggregatorError] = await retry_forever.send_until_answered(
             articles, lambda rest: self._submit(rest, dry_run), RETRYABLE
         )
         remaining = iter(answers)
@@ -154,10 +145,12 @@ class LocalTarget:
             for line, item in zip(lines, decoded, strict=True)
         ]
 
-    async def _submit(self, articles: Sequence[Article], dry_run: bool) -> list[Answer | AggregatorError]:
+    async def _submit(
+        self, articles: Sequence[Article], dry_run: bool
+    ) -> list[Answer | errors.AggregatorError]:
         """Process like a batch of the service: the next chunk is analyzed while this one is committed."""
         ingest = self._service.articles.ingest
-        answers: list[Answer | AggregatorError] = []
+        answers: list[Answer | errors.AggregatorError] = []
         analyses = Prefetcher(_single_batch(articles), CHUNK_ARTICLES, ingest.analyze_many)
         try:
             async for first in analyses:
@@ -170,8 +163,8 @@ class LocalTarget:
             await analyses.close()
         return answers
 
-    def _encode(self, line: Line, result: Answer | AggregatorError) -> LineAnswer:
-        if isinstance(result, AggregatorError):
+    def _encode(self, line: Line, result: Answer | errors.AggregatorError) -> LineAnswer:
+        if isinstance(result, errors.AggregatorError):
             return error_reply(line, result)
         from aggregator.contract import encoding
 
@@ -185,14 +178,14 @@ async def _single_batch(articles: Sequence[Article]) -> AsyncIterator[Sequence[A
     yield articles
 
 
-def _decode(line: Line, defaults: BatchDefaults) -> Article | InvalidInput:
+def _decode(line: Line, defaults: BatchDefaults) -> Article | errors.InvalidInput:
     if line.error is not None:
         return line.error
     from aggregator.contract.decoding import decode_article
 
     try:
         return defaults.apply(decode_article(line.data))
-    except InvalidInput as error:
+    except errors.InvalidInput as error:
         return error
 
 
@@ -228,7 +221,7 @@ class ServerTarget:
 
 def _reply(line: Line, answer: LineResult) -> LineAnswer:
     if isinstance(answer, client_errors.InputTooLarge):
-        return error_reply(line, InputTooLarge(str(answer)))
+        return error_reply(line, errors.InputTooLarge(str(answer)))
     if isinstance(answer, RepeatedInternalError):
         return error_reply(line, answer)
     if answer.problem is None:
@@ -243,10 +236,10 @@ def client_errors_translated() -> Iterator[None]:
     try:
         yield
     except client_errors.ConfigurationError as error:
-        raise ConfigurationError(f"server: {error}") from None
+        raise errors.ConfigurationError(f"server: {error}") from None
     except client_errors.NotFound as error:
-        raise NotFound(str(error)) from None
+        raise errors.NotFound(str(error)) from None
     except client_errors.InputTooLarge as error:
-        raise InputTooLarge(str(error)) from None
+        raise errors.InputTooLarge(str(error)) from None
     except client_errors.Unavailable as error:
-        raise StoreUnavailable(str(error)) from error.__cause__
+        raise errors.StoreUnavailable(str(error)) from error.__cause__

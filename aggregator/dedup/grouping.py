@@ -8,14 +8,7 @@ from dataclasses import replace
 from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.text.decisive import decisive_difference
-from aggregator.dedup.copy_rule import (
-    EQUAL_HEADLINES,
-    Comparable,
-    Evidence,
-    figures_changed,
-    hours_between,
-    is_same_outlet,
-)
+from aggregator.dedup import copy_rule
 from aggregator.dedup.other_news import is_same_text
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import Candidate, compare_pair, cosine, headline_similarity, is_exact_copy
@@ -27,7 +20,7 @@ MAX_COMPARED = 32
 
 
 def unite(
-    subject: Comparable, candidates: Sequence[Candidate], outcome: Outcome, policy: Policy
+    subject: copy_rule.Comparable, candidates: Sequence[Candidate], outcome: Outcome, policy: Policy
 ) -> tuple[Outcome, list[ArticleRecord]]:
     """The outcome in the oldest group and the canonical articles, oldest first, of groups that are one.
 
@@ -41,7 +34,7 @@ def unite(
         c.record
         for c in sorted(heads, key=lambda c: c.canonical[1])
         if c.evidence.overlap.containment >= policy.strong_containment
-        and not figures_changed(subject.figures, c.record.figures)
+        and not copy_rule.figures_changed(subject.figures, c.record.figures)
         and not decisive_difference(subject.title, c.record.title, subject.lang)
         and compare_pair(subject, c.record, c.evidence, policy)[0]
     ]
@@ -69,30 +62,30 @@ def leaving(canonical: ArticleRecord, members: Iterable[ArticleRecord], is_copy:
 
 
 def is_stored_copy(
-    later: ArticleRecord, earlier: ArticleRecord, policy: Policy, notice: Comparable | None = None
+    later: ArticleRecord, earlier: ArticleRecord, policy: Policy, notice: copy_rule.Comparable | None = None
 ) -> bool:
     """Whether ``later`` is a copy; of a text like ``notice``, which is no article, the headline decides."""
     if notice is not None and is_same_text(notice, later):
-        return headline_similarity(later, earlier) >= EQUAL_HEADLINES
+        return headline_similarity(later, earlier) >= copy_rule.EQUAL_HEADLINES
     evidence = stored_evidence(later, earlier)
     if later.text_hash == earlier.text_hash:
         return is_exact_copy(later, earlier, evidence, policy)
     return compare_pair(later, earlier, evidence, policy)[0]
 
 
-def stored_evidence(a: ArticleRecord, b: ArticleRecord) -> Evidence:
+def stored_evidence(a: ArticleRecord, b: ArticleRecord) -> copy_rule.Evidence:
     """The evidence about two articles of one space without their neighbours; number 0: not stored."""
     arrived = [record.arrived_ms if record.number else None for record in (a, b)]
-    return Evidence(
+    return copy_rule.Evidence(
         estimate_overlap(a.sketch, b.sketch),
         cosine(a.terms, b.terms),
         hamming_distance(a.fingerprint, b.fingerprint),
-        is_same_outlet(a.source, b.source),
-        hours_between(a.published_at_ms, b.published_at_ms, *arrived),
+        copy_rule.is_same_outlet(a.source, b.source),
+        copy_rule.hours_between(a.published_at_ms, b.published_at_ms, *arrived),
     )
 
 
-def groups_in_doubt(subject: Comparable, candidates: Sequence[Candidate]) -> list[str]:
+def groups_in_doubt(subject: copy_rule.Comparable, candidates: Sequence[Candidate]) -> list[str]:
     """Ids of the canonical articles of duplicates that have the text of ``subject``, which is no article."""
     duplicates = [c for c in candidates if c.canonical[1] != c.record.first_version]
     return list(dict.fromkeys(c.canonical[0] for c in duplicates if is_same_text(subject, c.record)))

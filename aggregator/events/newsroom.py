@@ -120,8 +120,9 @@ def _with_choice(event: Event, chosen: ChosenHeadline | None) -> Event:
 def merge_events(into: Event, absorbed: Event, action: EditorAction) -> tuple[Event, Event]:
     """Return both events after an editor's merge: the surviving one and the absorbed one."""
     survivor = merge_newsroom_state(merge_into(into, absorbed), absorbed)
+    actions = sorted((*into.actions, *absorbed.actions), key=lambda a: a.at_ms)
     return (
-        record_action(replace(survivor, actions=(*into.actions, *absorbed.actions)), action),
+        record_action(replace(survivor, actions=tuple(actions)), action),
         record_action(replace(absorbed, status="closed", merged_into=into.id), action),
     )
 
@@ -135,7 +136,9 @@ def separate(survivor: Event, absorbed: Event, merge: EditorAction) -> tuple[Eve
     notes = tuple(n for n in survivor.notes if (n.actor, n.at_ms, n.text) not in theirs)
     is_theirs = (survivor.assignee, survivor.work_status) == (absorbed.assignee, absorbed.work_status)
     own = {n: merge.before[n] for n in ("assignee", "work_status") if is_theirs and n in merge.before}
-    survivor = replace(survivor, notes=notes, **own)  # type: ignore[arg-type]
+    gone = {a.id for a in absorbed.actions if survivor.id not in (a.event, a.into)}
+    actions = tuple(a for a in survivor.actions if a.id not in gone or survivor.id in (a.event, a.into))
+    survivor = replace(survivor, notes=notes, actions=actions, **own)  # type: ignore[arg-type]
     status = "closed" if survivor.status == "closed" else merge.before.get("status", survivor.status)
     kept = tuple(id_ for id_ in survivor.absorbed if id_ not in (absorbed.id, *absorbed.absorbed))
     reopened = with_items(absorbed, {}, absorbed.times[len(absorbed.items) :])
@@ -143,6 +146,13 @@ def separate(survivor: Event, absorbed: Event, merge: EditorAction) -> tuple[Eve
         replace(survivor, absorbed=kept, sightings=max(0, survivor.sightings - absorbed.sightings)),
         replace(reopened, status=status, merged_into=None, added={}),  # type: ignore[arg-type]
     )
+
+
+def arranged_in(event: Event) -> tuple[set[str], set[str]]:
+    """Ids of the articles that editors moved into an event, and of the events that they merged into it."""
+    merged = {a.event for a in event.actions if a.action == "merge"} & {*event.absorbed}
+    moves = (a for a in event.actions if a.action == "move_items" and a.into in {event.id, *merged})
+    return {id_ for action in moves for id_ in action.items}, merged
 
 
 def split_off(event: Event, action: EditorAction) -> Event:

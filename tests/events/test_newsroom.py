@@ -12,7 +12,7 @@ from aggregator.errors import Conflict, NotFound
 from aggregator.events import newsroom
 from aggregator.events.detection.model import MuteScope
 from aggregator.events.detection.numbers import items_of
-from aggregator.events.event import EditorAction
+from aggregator.events.event import EditorAction, Event
 from aggregator_client.wire import ActionName
 from tests.support.factories import EVENT_MS, event
 
@@ -286,3 +286,37 @@ def test_a_merge_keeps_the_notes_and_the_assignment_of_both() -> None:
     assert len({n.id for n in survivor.notes}) == 2
     assert (survivor.assignee, survivor.work_status) == ("Ada", "on_it")
     assert (assigned.assignee, assigned.work_status) == ("Cem", "open")
+
+
+def test_the_history_of_a_merge_is_in_order_and_leaves_with_it() -> None:
+    """What was done to the absorbed event is not said of the survivor once the merge is undone."""
+    wind = event("e2", "Wind", ["a4"], headline_id="a4")
+    steps: list[tuple[Event, int, ActionName]] = [
+        (STORM, 1, "mute"),
+        (wind, 2, "false_alarm"),
+        (STORM, 3, "unmute"),
+        (wind, 4, "unmute"),
+    ]
+    acts = [EditorAction(name, "Ada", EVENT_MS + at, e.id, id=at) for e, at, name in steps]
+    moved = EditorAction("move_items", "Ada", EVENT_MS + 5, "e2", into="e1", items=("a3",), id=5)
+    own, theirs = (*acts[::2], moved), (*acts[1::2], moved)
+    merge = EditorAction("merge", "Ada", EVENT_MS + 6, "e2", into="e1", id=6)
+
+    merged, absorbed = newsroom.merge_events(
+        replace(STORM, actions=own[:2]), replace(wind, actions=theirs), merge
+    )
+    note = EditorAction("note", "Ada", EVENT_MS + 7, "e1", id=7)
+    after, _ = newsroom.separate(newsroom.record_action(merged, note), absorbed, merge)
+
+    assert [action.id for action in merged.actions] == [1, 2, 3, 4, 5, 6]
+    assert [action.id for action in after.actions] == [1, 3, 5, 6, 7]
+
+
+def test_what_editors_arranged_is_known_by_the_history() -> None:
+    """Articles moved into the event or one that was merged into it; not what the detector merged."""
+    moves = [("e0", "e2", "a7"), ("e0", "e1", "a8"), ("e1", "e9", "a9")]
+    actions = [EditorAction("move_items", "Ada", EVENT_MS, a, into=b, items=(i,)) for a, b, i in moves]
+    actions += [EditorAction("merge", "Ada", EVENT_MS, id_, into="e1") for id_ in ("e2", "undone")]
+    storm = replace(STORM, absorbed=("e2", "e3"), actions=tuple(actions))
+
+    assert newsroom.arranged_in(storm) == ({"a7", "a8"}, {"e2"})

@@ -11,6 +11,7 @@ from itertools import chain
 
 from aiohttp import web
 
+from aggregator import errors
 from aggregator.analysis.source import spelled_as
 from aggregator.app import Service
 from aggregator.concurrency import CHUNK_ARTICLES, Prefetcher, current_caller
@@ -20,15 +21,6 @@ from aggregator.contract.problems import to_problem
 from aggregator.contract.requests import DeleteQuery, IngestQuery
 from aggregator.contract.responses import encode
 from aggregator.domain import Analysis, Answer, Article
-from aggregator.errors import (
-    AggregatorError,
-    Forbidden,
-    InvalidInput,
-    Overloaded,
-    RateLimited,
-    StoreUnavailable,
-    TakenDown,
-)
 from aggregator.http import auth
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import BATCH_LIMIT, LOAD_SHEDDER, METRICS, REQUEST_ID, SERVICE, caller_id
@@ -57,7 +49,7 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
             answer = await service.articles.ingest.submit(
                 article, dry_run=query.dry_run, sources=auth.caller_sources(request)
             )
-    except (InvalidInput, Overloaded, TakenDown) as error:
+    except (errors.InvalidInput, errors.Overloaded, errors.TakenDown) as error:
         metrics.rejected_articles.labels(to_problem(error).code).inc()
         raise
     if not query.dry_run:
@@ -78,7 +70,7 @@ async def post_batch(request: web.Request, query: IngestQuery) -> web.StreamResp
     try:
         with request.app[BATCH_LIMIT].slot(current_caller.get()):
             return await _stream_batch(request, query)
-    except Overloaded as error:
+    except errors.Overloaded as error:
         request.app[METRICS].rejected_articles.labels(to_problem(error).code).inc()
         raise
 
@@ -160,7 +152,7 @@ async def _write_queued(response: web.StreamResponse, queue: asyncio.Queue[bytes
 @dataclass(frozen=True, slots=True)
 class _PreparedLine:
     number: int
-    article: Article | AggregatorError
+    article: Article | errors.AggregatorError
     analysis: Analysis | Exception
     analysis_ms: float
 
@@ -236,17 +228,17 @@ def _decode_article(request: web.Request, data: bytes, query: IngestQuery) -> Ar
 
 def _decode_line(
     request: web.Request, line: bodies.BatchLine, query: IngestQuery
-) -> Article | AggregatorError:
+) -> Article | errors.AggregatorError:
     if line.error is not None:
         return line.error
     try:
         return _decode_article(request, line.data, query)
-    except (InvalidInput, Forbidden) as error:
+    except (errors.InvalidInput, errors.Forbidden) as error:
         return error
 
 
 def _log_unexpected(request: web.Request, error: Exception) -> Exception:
-    if not isinstance(error, (StoreUnavailable, RateLimited)):
+    if not isinstance(error, (errors.StoreUnavailable, errors.RateLimited)):
         request.app[METRICS].unexpected_errors.inc()
         log.error("request %s failed in a batch", request[REQUEST_ID], exc_info=error)
     return error
@@ -259,7 +251,7 @@ def _answer_line(request: web.Request, number: int, result: Answer | Exception, 
             metrics.record_answer(result)
         return encode(_verdict_out(request, result)) + b"\n"
     problem = to_problem(result)
-    if not isinstance(result, AggregatorError):
+    if not isinstance(result, errors.AggregatorError):
         problem.request_id = request[REQUEST_ID]
     metrics.rejected_articles.labels(problem.code).inc()
     return encode(LineProblem(number, problem)) + b"\n"

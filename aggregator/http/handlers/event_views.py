@@ -22,12 +22,13 @@ from aggregator.app import Service
 from aggregator.contract import responses
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime
 from aggregator.contract.responses import EventItemOut, EventItemsOut
-from aggregator.domain import ArticleRecord
+from aggregator.domain import ArticleRecord, TimeBasis
 from aggregator.events.detection.description import MIN_COMMON_TERMS
 from aggregator.events.detection.items import VARIANTS
 from aggregator.events.detection.numbers import items_of
 from aggregator.events.event import Event
 from aggregator.events.figures import Figure, Said, figures_in, figures_over_time
+from aggregator.events.newsroom import arranged_in
 from aggregator.events.selection import RankedStory, growth, is_handled, severity
 from aggregator.events.storylines import Development, developments, headline_alternatives, sample_items
 from aggregator.http.app_keys import SERVICE
@@ -141,6 +142,7 @@ MAX_AGE_MS = 60_000
 CSV_TYPE = "text/csv"
 CSV_COLUMNS = (
     "time", "published_at", "arrived_at", "source", "title", "url", "lang", "doubtful", "id", "copy_of",
+    "basis",
 )  # fmt: skip
 # A spreadsheet takes a cell that begins with one of these for a formula.
 _FORMULA_START = re.compile(r"^[\s\x00]*[=+\-@|%＝＋－＠]|^[\t\r\n]")
@@ -152,7 +154,8 @@ class EventItem(msgspec.Struct, frozen=True):
     """One article of an event.
 
     at_ms     when it was published, as the event counts it; ``copy_of``: "" for an original
-    has_text  whether more than its headline is known; ``doubtful``: under two of its terms, or too early
+    has_text  whether more than its headline is known; ``basis``: how ``at_ms`` is known
+    doubtful  under two terms of the event, or too early, unless an editor moved it there
     """
 
     id: str
@@ -166,6 +169,7 @@ class EventItem(msgspec.Struct, frozen=True):
     copy_of: str = ""
     has_text: bool = True
     doubtful: bool = False
+    basis: TimeBasis = "published"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +207,9 @@ EVENT_ITEMS = web.AppKey("event_items", EventItemsCache)
 
 async def load_event_items(service: Service, event: Event) -> EventItems:
     """The articles of an event, read now. Raises StoreUnavailable."""
-    facts, about = items_of(event), {term for term, _ in event.profile}
+    facts, (moved, merged_ids) = items_of(event), arranged_in(event)
+    merged = (await service.events.repository.get_many(sorted(merged_ids))).values()
+    subjects = [{term for term, _ in each.profile} for each in (event, *merged)]
     items: list[EventItem] = []
     said: list[Said] = []
     records: list[ArticleRecord] = []
@@ -214,7 +220,8 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
         for article in found:
             match, record, fact = article.outcome.match, article.record, facts[article.record.id]
             terms = story_terms(record.title, record.lang, record.terms, record.opening_mask)
-            common = about.intersection(VARIANTS.get(term, term) for term, _ in terms)
+            words = {VARIANTS.get(term, term) for term, _ in terms}
+            is_strange = all(len(about) >= MIN_COMMON_TERMS > len(about & words) for about in subjects)
             is_early = event.first is not None and fact.at_ms < event.first[0]
             said.append((fact.at_ms, record.source, figures_in(record.title, record.lang)))
             items.append(
@@ -225,7 +232,8 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
                     at_ms=fact.at_ms,
                     copy_of=match.canonical_id if match else "",
                     has_text=record.text_words > 0,
-                    doubtful=is_early or len(about) >= MIN_COMMON_TERMS > len(common),
+                    basis="published" if fact.claim_ms is None else "claimed" if fact.claim_ms else "arrived",
+                    doubtful=(is_early or is_strange) and record.id not in moved,
                 )
             )
         records = (records + [article.record for article in found])[-MAX_HEADLINES:]
@@ -268,7 +276,7 @@ def to_csv(items: Iterable[EventItem]) -> str:
         times_ms = item.at_ms, item.published_at_ms, item.arrived_ms
         times = ["" if ms is None else f"{to_datetime(ms):%Y-%m-%dT%H:%M:%SZ}" for ms in times_ms]
         facts = (item.source, item.title, item.url, item.lang, "yes" if item.doubtful else "", item.id)
-        writer.writerow(map(_safe_cell, (*times, *facts, item.copy_of)))
+        writer.writerow(map(_safe_cell, (*times, *facts, item.copy_of, item.basis)))
     return text.getvalue()
 
 

@@ -68,7 +68,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         newest=sure[-100:][::-1],
         figures=loaded.figures,
         learning=await service.events.repository.learning(service.clock()),
-        first_ms=sure[0].at_ms if sure else event.first_seen_ms,
+        oldest=next(iter(sure), None),
         first=next((i for i in loaded.items if event.first and i.id == event.first[1]), None),
         has_own_sources=bool(own_outlets()),
         own=next((item for item in loaded.items if is_own(item.source)), None),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from aggregator.domain import Article
+from aggregator.events.event import EditorAction
 from aggregator.http.handlers import event_views as event_items
 from aggregator.http.handlers.event_views import (
     CSV_COLUMNS,
@@ -54,6 +55,30 @@ async def test_articles_are_in_order_of_time(service: FakeService) -> None:
     found = await load_event_items(service, storm)  # type: ignore[arg-type]
 
     assert [(item.id, item.at_ms) for item in found.items] == [("a1", 3), ("a0", 5), ("a2", 9)]
+
+
+async def test_the_basis_of_a_time_is_that_of_the_event(service: FakeService) -> None:
+    """Equal times of publication and arrival are of publication; a claim is known by the event."""
+    storm = event("e1", "Storm", ["a0", "a1", "a2"], claims={"a0": 0, "a2": 7})
+    found = await load_event_items(service, storm)  # type: ignore[arg-type]
+
+    assert {i.id: i.basis for i in found.items} == {"a0": "arrived", "a1": "published", "a2": "claimed"}
+    assert [row["basis"] for row in rows(to_csv(found.items))] == [i.basis for i in found.items]
+
+
+async def test_what_editors_merge_or_move_in_is_not_doubtful(service: FakeService) -> None:
+    """An article is judged by the event that was merged; one that was moved in is not judged."""
+    service.fake_events.stored = [event("e2", "Wind", ["a1"], profile=(("storm", 0.7), ("pier", 0.7)))]
+    for id_, title in (("b0", "Storm at the pier"), ("b1", "Other words"), ("b2", "More words")):
+        await service.submit(Article(id=id_, title=title, text="Some text."))
+    storm = event("e1", "Storm", ["b0", "b1", "b2"], profile=(("train", 0.7), ("strike", 0.7)))
+    actions = [EditorAction("merge", "Ada", START_MS, "e2", into="e1")]
+    actions += [EditorAction("move_items", "Ada", START_MS, "e3", into="e1", items=("b2",))]
+    arranged = replace(storm, actions=tuple(actions), absorbed=("e2",))
+
+    for shown, doubtful in ((storm, {"b0", "b1", "b2"}), (arranged, {"b1"})):
+        found = await load_event_items(service, shown)  # type: ignore[arg-type]
+        assert {item.id for item in found.items if item.doubtful} == doubtful
 
 
 async def test_an_event_is_read_once_per_revision(

@@ -179,7 +179,7 @@ class Settings:
     min_containment: float = _option(
         0.2,
         "Minimum share of the shorter text's wording that a duplicate from another outlet repeats; "
-        "min_shared_shingles must hold as well. Within one outlet: see policy profiles.",
+        "min_shared_shingles must hold as well. Within one outlet: same_outlet_containment of a profile.",
         **_in_range(0.01, 1),
     )
     min_shared_shingles: float = _option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import aggregator
 from aggregator.app import open_service
 from aggregator.cli import options
 from aggregator.contract.decoding import decode_article
+from aggregator.dedup.policy import Policy
 from aggregator.settings import Settings
 from tests.project.settings_table import markdown_tables
 from tests.support import typescript_types
@@ -52,6 +54,18 @@ def test_the_configuration_table_is_the_one_the_settings_print() -> None:
 
     assert found is not None
     assert found[1] == markdown_tables()
+
+
+def test_every_key_of_a_policy_profile_is_documented_with_its_default() -> None:
+    """Those that are settings are in their table, the others in the section on profiles."""
+    text = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    section = text[text.index("## Policy profiles") :]
+    rows = dict(re.findall(r"^\| `([a-z_]+)` \| `([0-9.]+)` \|", section, re.MULTILINE))
+    keys = {"policy" if field.name == "name" else field.name for field in fields(Policy) if field.init}
+    settings = keys & {field.name for field in fields(Settings)}
+
+    assert rows == {key: str(getattr(Policy(), key)) for key in keys - settings}
+    assert {key for key in settings if f"`{key}`" not in section} == set()
 
 
 def test_the_command_table_is_complete() -> None:

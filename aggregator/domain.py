@@ -392,8 +392,8 @@ class Answer:
 class StreamItem:
     """One entry of the article stream, which the detector reads in commit order.
 
-    ``canonical_first``: the group that a duplicate belongs to; ``terms``: story terms. Of a deleted article
-    only ``number``, ``first_version``, ``id`` and hashes of its story terms and language marker are set.
+    ``canonical_first``: group of a duplicate; ``keep``: see ``Outcome``; ``terms``: story terms. Of a deleted
+    article only ``number``, ``first_version``, ``id`` and hashes of its story terms and language are set.
     """
 
     number: int
@@ -405,6 +405,7 @@ class StreamItem:
     matched_number: int | None = None
     canonical_first: int | None = None
     exact: bool = False
+    keep: bool = False
     title: str = ""
     url: str = ""
     source: str = ""

@@ -43,6 +43,7 @@ class StreamEntry(msgspec.Struct, frozen=True, array_like=True):
     backfill: bool
     problems: int = 0
     deleted_terms: tuple[int, ...] = ()
+    keep: bool = False
 
 
 _entry_decoder = msgspec.msgpack.Decoder(StreamEntry)
@@ -62,6 +63,7 @@ def encode_stream_entry(kind: str, binding: Binding, record: ArticleRecord | Non
         matched_number=match.number if match else None,
         canonical_first=match.canonical_first if match else None,
         exact=match is not None and match.rule == "exact",
+        keep=binding.outcome.keep,
         backfill=record is not None and record.backfill,
         problems=record.problems | binding.outcome.problems if record else 0,
         deleted_terms=tuple([term_hash(term) for term, _ in deleted]),
@@ -101,6 +103,7 @@ def to_stream_item(
         matched_number=entry.matched_number,
         canonical_first=entry.canonical_first,
         exact=entry.exact,
+        keep=entry.keep,
         backfill=entry.backfill,
         problems=entry.problems,
         deleted_terms=entry.deleted_terms,

@@ -69,7 +69,8 @@ class PublicationWindow:
         at_ms, basis = publication_time(item.published_at_ms, arrival_ms_of(item.first_version))
         self._arrived_ms.append(item.arrived_ms)
         self._first_version.append(item.first_version)
-        self._group.append(item.first_version if item.canonical_first is None else item.canonical_first)
+        group = None if item.keep and not item.has_text else item.canonical_first  # a headline may have news
+        self._group.append(item.first_version if group is None else group)
         self._at_ms.append(at_ms)
         self._outlet.append(self._outlet_number(item.source))
         self._is_dated.append(basis == "published")

@@ -60,6 +60,7 @@ def test_a_declared_backfill_and_problems_are_stored_in_the_entry() -> None:
     item = to_stream_item(decode_stream_entry(data), "en.0001", encode_record(record))
 
     assert item.backfill and item.problems == record.problems
+    assert item.keep == COPY.outcome.keep
 
 
 async def test_a_former_stream_is_read_with_the_records_of_the_present_space(store: Store) -> None:

@@ -24,14 +24,14 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "contract": 1_516,
     "dedup": 1_228,
     "events": 7_427,
-    "http": 6_777,
-    "index": 5_346,
+    "http": 6_778,
+    "index": 5_343,
     "ingest": 1_906,
-    "provenance": 1_176,
+    "provenance": 1_177,
     "queries": 1_606,
     "runtime": 1_090,
     "store": 3_831,
-    "top": 2_422,
+    "top": 2_423,
 }
 MAX_REPOSITORY_LINES = 60_804  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_200  # what is in tests/ and is no test; test cases have no budget

@@ -29,6 +29,16 @@ def test_publications_are_grouped_and_in_order_of_time() -> None:
     assert found.is_dated.tolist() == [True, True, False, False]
 
 
+def test_a_headline_with_news_is_no_copy() -> None:
+    """A kept duplicate of which only the headline is known; one with a text still repeats it."""
+    window, bare = PublicationWindow(), Problem.empty
+    window.add(item(5, "A"))
+    for n, keep, problems in ((6, True, bare), (7, False, bare), (8, True, 0)):
+        window.add(replace(item(n, "B", of=5), keep=keep, problems=problems))
+
+    assert window.publications().group.tolist() == [number(5)] * 3 + [number(6)]
+
+
 def test_the_newest_version_counts_and_a_deleted_article_does_not() -> None:
     """An update may change source and group; the time of arrival stays that of the first version."""
     window = PublicationWindow()

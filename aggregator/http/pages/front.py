@@ -61,7 +61,8 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     event_filter = await build_filter(service.events.desks, query)
     events = await service.events.repository.list_events(limit=MAX_EVENTS, event_filter=event_filter)
     articles = [] if query.kiosk else await _recent(service.articles.index.stream, event_filter)
-    event_ids = await service.events.repository.event_ids_of([item.first_version for item in articles])
+    numbers = [n for item in articles for n in (item.first_version, item.canonical_first) if n]
+    event_ids = await service.events.repository.event_ids_of(numbers)
     settings, now_ms = service.settings, service.clock()
     only_ours = None if query.ours is None else query.ours == "yes"
     lists = cards.event_lists(events, now_ms, query.sort, query.severity, only_ours)
@@ -83,7 +84,9 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         on_wall=[card for card in (*lists.open, *lists.handled) if not is_settled(card.event)],
         top_stories=[found for found in largest if found not in near][:MAX_TOP_STORIES],
         building_up=near,
-        verdicts=[(item, event_ids.get(item.first_version)) for item in articles],
+        verdicts=[
+            (i, event_ids.get(i.first_version, event_ids.get(i.canonical_first or 0))) for i in articles
+        ],
         feed=filter_query(query),
         view=view(query, (*lists.open, *lists.closed), desks),
         desk_fields=desk_fields(query) if may_edit(request) else {},

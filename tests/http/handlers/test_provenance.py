@@ -112,6 +112,17 @@ async def test_provenance_of_an_event(client: Client, service: Service, stored: 
     assert 'href="/events/e1"' in page
 
 
+async def test_an_uncertain_first_is_not_called_the_same_time(
+    client: Client, service: Service, stored: None
+) -> None:
+    """Nobody else had it at its time."""
+    await commit_event(service.events.repository, "fired", replace(AGROUND, first=None), EVENT_MS)
+    page = await (await client.get("/events/e1/provenance")).text()
+
+    assert "earliest, not certain" in page and "same time" not in page
+    assert "an earlier article of this event may be gone" in page
+
+
 async def test_every_surface_shows_the_same_numbers(client: Client, service: Service) -> None:
     """Five articles of three outlets, in any spelling: list, report, provenance, files, feeds and calls."""
     outlets = ["Pier Post", "PIER  POST", "www.quay.example", "quay.example", "Mole"]

@@ -147,6 +147,22 @@ async def test_an_empty_search_says_what_it_finds(client: Client) -> None:
     assert "Articles <span" not in text
 
 
+async def test_a_bare_headline_with_news_is_not_called_the_same(service: Service, client: Client) -> None:
+    """Similar is not equal, and what it adds is said."""
+    for id_, title in (
+        ("r1", "Armed robbery at Brenn lottery hall"),
+        ("r2", "Two arrested after robbery at Brenn lottery hall"),
+        ("r3", "Armed robbery at Brenn Lottery Hall"),
+    ):
+        body = {"id": id_, "title": title, "source": f"Outlet {id_}"}
+        assert (await client.post("/v1/articles", json=body)).status in (200, 201)
+    kept, same = await page(client, "q=r2"), await page(client, "q=r3")
+
+    assert "A similar headline, with news of its own; no text of this article is known." in kept
+    assert "Kept: it has news" in kept and "The same headline" not in kept
+    assert "The same headline; no text of this article is known." in same and "Not kept" in same
+
+
 async def test_bare_headlines_are_compared_as_such(service: Service, client: Client) -> None:
     """Nothing is said of texts that nobody knows; whether both are of one event, is."""
     for id_, title in (

@@ -17,6 +17,7 @@ from aggregator.events.detection.lifecycle import MAX_EVENT_ITEMS
 from aggregator.events.detection.model import DetectedEvent
 from aggregator.events.detection.numbers import Item, items_of, with_items
 from aggregator.events.event import ChosenHeadline, EditorAction, Event, Note, detected_half
+from aggregator.events.selection import SETTLED, since_handled
 
 MAX_NOTES = 100
 MAX_NOTES_BYTES = 32_000  # of the texts of all notes of an event, in UTF-8
@@ -54,9 +55,12 @@ def apply_action(event: Event, action: EditorAction, headline: str = "") -> Even
             changed = _choose_headline(event, action.item, headline)
         case _:
             raise ValueError(f"{action.action} may change more than one event.")
-    if changed == event:
+    renews = action.action == "acknowledge" or action.work_status in ("seen", *SETTLED)
+    renews = changed == event and renews and since_handled(event)[1]  # what came since is handled now
+    if changed == event and not renews and action.action != "undo":
         return event
-    before = {n: value for n in UNDONE if (value := getattr(event, n)) != getattr(changed, n)}
+    kept = STATUS_FIELDS if changed == event else ()
+    before = {n: v for n in UNDONE if (v := getattr(event, n)) != getattr(changed, n) or n in kept}
     return record_action(changed, replace(action, text=None, before=before))
 
 
@@ -159,7 +163,7 @@ def split_off(event: Event, action: EditorAction) -> Event:
     """A new event without articles, for those of ``action``, detected with ``event``."""
     id_, at_ms, reason = _split_id(action), event.detected_at_ms, "As part of an event that an editor split."
     new = Event(id_, "", event.status, at_ms, at_ms, at_ms, 0, 0, 0, 0, 0.0, (), (), (), (), (), reason)
-    return replace(new, window_ms=event.window_ms)
+    return replace(new, window_ms=event.window_ms, needed=event.needed)
 
 
 def is_split(action: EditorAction) -> bool:
@@ -174,13 +178,10 @@ def _split_id(action: EditorAction) -> str:
 
 def merge_newsroom_state(into: Event, absorbed: Event) -> Event:
     """Return ``into`` with the notes of ``absorbed``, and its assignment unless ``into`` has one."""
-    is_free = into.work_status == "open" and not into.assignee
-    return replace(
-        into,
-        notes=merge_notes(into.notes, absorbed.notes),
-        assignee=absorbed.assignee if is_free else into.assignee,
-        work_status=absorbed.work_status if is_free else into.work_status,
-    )
+    notes, of = merge_notes(into.notes, absorbed.notes), into
+    if into.work_status == "open" and not into.assignee:
+        of = absorbed
+    return replace(into, notes=notes, assignee=of.assignee, work_status=of.work_status)
 
 
 def merge_into(into: Event, absorbed: Event) -> Event:
@@ -251,7 +252,7 @@ def restore_items(event: Event, items: Mapping[str, Item], left: EditorAction) -
 
 def rejoin(detected: DetectedEvent, saved: Event, absorbed_by_editors: Iterable[Event] = ()) -> Event:
     """Join a new detector's half with the newsroom's half of ``saved``, and apply its edits again."""
-    kept = () if detected.reason else ("reason", "detected_at_ms", "expected", "window_ms")
+    kept = () if detected.reason else ("reason", "detected_at_ms", "expected", "window_ms", "needed")
     half = detected_half(detected) | {name: getattr(saved, name) for name in kept}
     event = replace(saved, **half, chosen_headline=None)
     for absorbed in absorbed_by_editors:

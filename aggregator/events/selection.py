@@ -14,7 +14,8 @@
 **Urgency** is the order of the front page: items and voices of about the last 30 minutes against the usual
 number, in doublings. What is usual is what was expected when the event fired, and half of what the event
 itself had in a half-hour of the three hours before the last one. More items in the last hour never lower it.
-Events without items in the last hour come after those with some, handled ones after all others.
+Events without items in the last hour come after those with some, handled ones after all others. An event that
+was seen, published or dropped is **back** when it developed since, or as many items came as an alert needs.
 
 **Orders**: time (last item), novelty (detection), size, surprise (urgency), growth (items per hour more than
 in the hour before). The first three are orders of the index of events, so a list continues after a page key.
@@ -41,6 +42,7 @@ from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS
 from aggregator.events.detection.top_stories import TopStory, story_size
 from aggregator.events.event import Event, EventSummary
 from aggregator.time_units import HOUR_MS, MINUTE_MS
+from aggregator_client.wire import ActionName, WorkStatus
 
 Severity = Literal["emerging", "breaking", "growing", "running", "fading", "ended"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -51,6 +53,8 @@ GROWING_RATIO = 2
 # What is older by this time weighs half: in all, a steady rate weighs as much as its last half-hour.
 HALF_LIFE_MS = 20 * MINUTE_MS
 OWN_RATE_SHARE = 0.5
+SETTLED: tuple[WorkStatus, ...] = ("published", "dropped")
+STATUS_ACTIONS: tuple[ActionName, ...] = ("acknowledge", "assign", "set_work_status")
 EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]
 PAGED_ORDERS: tuple[EventOrder, ...] = ("time", "novelty", "size")
 # Sort key of an event in a paged order: a number, a time that decides between equal ones (ms), the id.
@@ -186,24 +190,35 @@ def _recent(timeline: Iterable[tuple[int, int]], now_ms: int) -> float:
     return sum(count * exp2(-age_ms / HALF_LIFE_MS) for age_ms, count in ages)
 
 
+def since_handled(event: Event) -> tuple[int, bool]:
+    """Items since editors saw or finished an event, and whether it is back; (0, False) for others."""
+    if not (event.acknowledged_by or event.work_status in SETTLED):
+        return 0, False
+    undone = {action.of for action in event.actions}
+    own = (a.at_ms for a in event.actions if a.action in STATUS_ACTIONS and a.id not in undone)
+    since_ms = max(own, default=event.detected_at_ms)
+    items = sum(at_ms > since_ms for at_ms in event.times)
+    has_developed = any(at_ms > since_ms for at_ms, _ in event.developments)
+    return items, has_developed or 0 < event.needed < items
+
+
 def is_handled(event: Event) -> bool:
-    """Whether an editor has seen the event, or it is settled."""
-    return bool(event.acknowledged_by) or is_settled(event)
+    """Whether an editor has seen the event and it is not back since, or it is settled."""
+    return is_settled(event) or (bool(event.acknowledged_by) and not since_handled(event)[1])
 
 
 def is_settled(event: Event) -> bool:
-    """Whether editors are done with the event: published, dropped or muted. It leaves the wall screen."""
-    return event.muted is not None or event.false_alarm or event.work_status in ("published", "dropped")
+    """Whether editors are done with the event: muted, or published or dropped and not back since."""
+    is_done = event.work_status in SETTLED and not since_handled(event)[1]
+    return event.muted is not None or event.false_alarm or is_done
 
 
 def page_key(entry: Event | EventSummary, event_id: str, order: EventOrder = "time") -> PageKey:
     """Sort key of an event, larger first. Raises ValueError for an order without page keys."""
     if order not in PAGED_ORDERS:
         raise ValueError(f"The order {order} has no page keys.")
-    number = entry.size if order == "size" else entry.detected_at_ms
-    return (
-        (entry.last_seen_ms, number, event_id) if order == "time" else (number, entry.last_seen_ms, event_id)
-    )
+    number, last_ms = entry.size if order == "size" else entry.detected_at_ms, entry.last_seen_ms
+    return (last_ms, number, event_id) if order == "time" else (number, last_ms, event_id)
 
 
 def sort_events(events: Iterable[Event], order: EventOrder, now_ms: int) -> list[Event]:

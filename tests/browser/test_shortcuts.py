@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from playwright.async_api import Browser, Page, expect
 
@@ -222,6 +224,13 @@ async def test_the_kiosk_shows_each_event_once(
     service.fake_events.stored.append(event("e30", "Just now", ("a",) * 9, detected_at_ms=now_ms))
     await page.clock.run_for(5_000)
     await expect(page.locator("[data-event=e30].fresh")).to_contain_text("New")
+
+    published = next(e for e in service.fake_events.stored if e.work_status == "published")
+    grown = replace(published, needed=2, times=(now_ms,) * 4, detected_at_ms=now_ms - 7_200_000)
+    service.fake_events.stored = [grown if e is published else e for e in service.fake_events.stored]
+    await page.clock.run_for(5_000)
+    await expect(page.locator(f"[data-event={grown.id}].fresh.back")).to_contain_text("4 new items since")
+    await expect(page.locator("#kiosk-published")).to_be_empty()
     await context.close()
 
 

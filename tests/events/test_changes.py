@@ -28,6 +28,7 @@ from aggregator.events.repository import (
     event_key,
     number_key,
 )
+from aggregator.events.selection import is_settled, since_handled
 from aggregator.store.base import Delete, Put, Store, Transaction
 from tests.events.test_consumer import FakeIndex, at, detector_over, published
 from tests.support.factories import EVENT_MS, commit_event, event
@@ -337,6 +338,22 @@ async def test_an_acknowledgement_survives_the_detectors_next_versions(room: New
     assert event.acknowledged_by == "Ada" and event.size == 25
     assert event.actions == (EditorAction("acknowledge", "Ada", at(30), bridge.id),)
     assert event.revision == first.revision + 1 == bridge.revision + 2
+
+
+@pytest.mark.parametrize("items", [15, 16])
+async def test_a_published_event_is_back_with_as_many_items_as_for_an_alert(
+    room: Newsroom, items: int
+) -> None:
+    """More than 15, the rule of the detector; published once more, it is handled until the next ones."""
+    bridge, _ = await room.two_events()
+    await room.act(bridge.id, "set_work_status", work_status="published")
+    room.stream.burst(items, start=31)
+    await room.tick(60)
+
+    event = await room.events.get(bridge.id)
+    again = await room.act(bridge.id, "set_work_status", minute=61, work_status="published", actor="Bea")
+    assert (since_handled(event), is_settled(event)) == ((items, items == 16), items == 15)
+    assert (room.done is not None, is_settled(again)) == (items == 16, True)
 
 
 async def test_a_muted_story_does_not_alert_again(room: Newsroom) -> None:

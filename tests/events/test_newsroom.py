@@ -13,6 +13,7 @@ from aggregator.events import newsroom
 from aggregator.events.detection.model import MuteScope
 from aggregator.events.detection.numbers import items_of
 from aggregator.events.event import EditorAction, Event
+from aggregator.events.selection import is_handled
 from aggregator_client.wire import ActionName
 from tests.support.factories import EVENT_MS, event
 
@@ -34,6 +35,22 @@ def test_the_first_editor_remains_responsible() -> None:
     assert acknowledged.acknowledged_by == "Ada"
     assert acknowledged.actions == (act("acknowledge", "Ada"),)
     assert newsroom.apply_action(acknowledged, act("acknowledge", "Ben")) is acknowledged
+
+
+def test_an_event_that_is_back_is_handled_again() -> None:
+    """The same status is an action again, which can be undone; work of a colleague stays theirs."""
+    published = replace(act("set_work_status", "Ada"), work_status="published", id=1)
+    done = replace(newsroom.apply_action(STORM, published), needed=1, times=(EVENT_MS + 1,) * 3)
+    later = replace(published, actor="Ben", at_ms=EVENT_MS + 2, id=2)
+    again = newsroom.apply_action(done, later)
+    undone = newsroom.apply_action(again, replace(act("undo"), of=2, at_ms=EVENT_MS + 3, id=3))
+    taken = replace(act("set_work_status", "Ada"), work_status="on_it")
+    on_it = newsroom.apply_action(newsroom.apply_action(done, act("acknowledge")), taken)
+
+    assert (is_handled(done), is_handled(again), is_handled(undone)) == (False, True, False)
+    assert [action.actor for action in again.actions] == ["Ada", "Ben"]
+    assert newsroom.apply_action(again, later) is again
+    assert newsroom.apply_action(on_it, replace(taken, actor="Ben")) is on_it
 
 
 def test_an_acknowledgement_can_be_withdrawn() -> None:

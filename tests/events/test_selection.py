@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.events.detection.top_stories import TopStory
-from aggregator.events.event import Event
+from aggregator.events.event import EditorAction, Event
 from aggregator.events.repository import EventRepository
 from aggregator.events.selection import (
     PAGED_ORDERS,
@@ -18,9 +18,12 @@ from aggregator.events.selection import (
     EventFilter,
     EventOrder,
     growth,
+    is_handled,
+    is_settled,
     largest_stories,
     page_key,
     severity,
+    since_handled,
     sort_events,
     urgency,
 )
@@ -113,6 +116,46 @@ def test_each_threshold_from_both_sides(fields: dict[str, Any], expected: str) -
     Half the rate of a peak of 4 hours is a quarter of its items in 2 hours; one item is not fast.
     """
     assert severity(event("e1", "Bridge", **fields), EVENT_MS) == expected
+
+
+SEEN_MS = EVENT_MS - HOUR_MS
+SEEN = EditorAction("acknowledge", "Ada", SEEN_MS, "e1", id=1)
+PUBLISHED = EditorAction("set_work_status", "Ada", SEEN_MS, "e1", work_status="published", id=1)
+OPEN: dict[str, Any] = {"acknowledged_by": "Ada", "actions": (SEEN,)}
+DONE: dict[str, Any] = {"work_status": "published", "actions": (PUBLISHED,)}
+
+
+@pytest.mark.parametrize("fields", [OPEN, DONE])
+@pytest.mark.parametrize(
+    ("times", "developments", "since"),
+    [
+        ((0,) * 9 + (SEEN_MS,), (), (0, False)),
+        ((0,) * 9 + (SEEN_MS + 1,) * 5, (), (5, False)),
+        ((0,) * 9 + (SEEN_MS + 1,) * 6, (), (6, True)),
+        ((0,) * 9, ((SEEN_MS, ("toll",)),), (0, False)),
+        ((0,) * 9, ((SEEN_MS + 1, ("toll",)),), (0, True)),
+    ],
+)
+def test_a_handled_event_returns_with_news(
+    fields: dict[str, Any], times: tuple[int, ...], developments: Any, since: tuple[int, bool]
+) -> None:
+    """A development, or more items than an alert needs; an event that nobody has handled has none since."""
+    told = event("e1", "Bridge", times=times, needed=5, developments=developments)
+    handled = replace(told, **fields)
+
+    assert since_handled(handled) == since
+    assert (is_handled(handled), is_settled(handled)) == (not since[1], not since[1] and fields is DONE)
+    assert since_handled(told) == (0, False) and not is_handled(told)
+    assert since_handled(replace(handled, needed=0))[1] == bool(developments) * since[1]  # not known
+
+
+def test_a_muted_event_does_not_return() -> None:
+    """A mute holds, whatever comes; what an editor undid does not count as seen."""
+    grown = replace(event("e1", "Bridge", times=(SEEN_MS + 1,) * 9, needed=5), **DONE)
+    undone = (*grown.actions, EditorAction("undo", "Ada", EVENT_MS, "e1", of=1))
+
+    assert not is_settled(grown) and is_settled(replace(grown, muted="story"))
+    assert since_handled(replace(grown, actions=undone, detected_at_ms=SEEN_MS + 1)) == (0, False)
 
 
 def test_growth_counts_buckets_by_their_start() -> None:

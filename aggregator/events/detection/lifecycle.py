@@ -190,15 +190,9 @@ class OpenEvents:
         return event
 
     def fire(
-        self,
-        cluster: Cluster,
-        clock_ms: int,
-        expected: float,
-        needed: int,
-        new_source_items: int = 0,
-        waits: bool = False,
-        window_ms: int = 0,
-    ) -> None:
+        self, cluster: Cluster, clock_ms: int, expected: float, needed: int,
+        new_source_items: int = 0, waits: bool = False, window_ms: int = 0,
+    ) -> None:  # fmt: skip
         """Make the cluster, which exceeds ``needed`` items, an event; ``waits``: announced with a minute."""
         event = self._open(cluster, clock_ms, expected, window_ms)
         event.needed = needed

@@ -73,6 +73,7 @@ class DetectedEvent:
     profile       (term, weight) of the common terms, of norm 1, to recognize the cluster later
     first         the earliest article that is about it; None: not certain, or deleted
     developments  (time in ms, words that are new to the story)
+    needed        number of items that it had to exceed; 0: not known
     """
 
     id: str
@@ -104,6 +105,7 @@ class DetectedEvent:
     outlets: tuple[int, ...] = ()
     window_ms: int = 4 * HOUR_MS
     claims: dict[str, int] = field(default_factory=dict)
+    needed: int = 0
 
     def items_between(self, after_ms: float, until_ms: float) -> int:
         """Items in the buckets of the timeline that begin after ``after_ms`` and until ``until_ms``."""

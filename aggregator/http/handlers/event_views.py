@@ -91,11 +91,7 @@ def top_story_out(ranked: RankedStory) -> responses.TopStoryOut:
 
 
 def event_detail_out(
-    event: Event,
-    now_ms: int,
-    articles: list[wire.ArticleRef],
-    previous: Event | None,
-    following: Event | None,
+    event: Event, now_ms: int, listed: list[wire.ArticleRef], previous: Event | None, following: Event | None
 ) -> wire.EventDetailOut:
     """The report on one event, with its neighbors in the storyline."""
     return fields_of(
@@ -106,7 +102,7 @@ def event_detail_out(
         first_source=event.first[2] if event.first else "",
         headline_is_chosen=event.chosen_headline is not None,
         notes=[fields_of(note, wire.NoteOut) for note in event.notes],
-        articles=articles,
+        articles=listed,
         previous=previous.id if previous else None,
         next=following.id if following else None,
     )

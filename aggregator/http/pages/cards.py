@@ -13,6 +13,7 @@ from aggregator.events.event import Event, title_of
 from aggregator.http.handlers.event_views import EventItem
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
+Timeline = Sequence[tuple[int, int]]  # (start of a bucket in ms, items in it)
 BIN_MS = 10 * MINUTE_MS
 SPARKLINE_BINS = 24
 MAX_BINS = 288
@@ -46,8 +47,6 @@ class Tick:
 class Chart:
     """Bar chart over time, with ticks for both axes."""
 
-    width: float
-    height: float
     bars: tuple[Bar, ...]
     time_ticks: tuple[Tick, ...]
     count_ticks: tuple[Tick, ...]
@@ -55,6 +54,7 @@ class Chart:
     from_ms: int
     to_ms: int
     bin_ms: int
+    width: int = WIDTH
 
     @property
     def is_long(self) -> bool:
@@ -68,9 +68,7 @@ class Chart:
         return round(self.width * (at_ms - self.from_ms) / (self.to_ms - self.from_ms), 2)
 
 
-def count_per_bin(
-    timeline: Sequence[tuple[int, int]], from_ms: int, to_ms: int, bin_ms: int
-) -> list[tuple[int, int]]:
+def count_per_bin(timeline: Timeline, from_ms: int, to_ms: int, bin_ms: int) -> list[tuple[int, int]]:
     """(start, items) of every bin between two times, empty ones too; other items are ignored."""
     totals = dict.fromkeys(range(from_ms // bin_ms, to_ms // bin_ms + 1), 0)
     for at_ms, items in dict(timeline).items():
@@ -79,7 +77,7 @@ def count_per_bin(
     return [(bin_ * bin_ms, items) for bin_, items in totals.items()]
 
 
-def bars(values: Sequence[tuple[int, int]], width: float, height: float, gap: float = 1.0) -> tuple[Bar, ...]:
+def bars(values: Timeline, width: float, height: float, gap: float = 1.0) -> tuple[Bar, ...]:
     """One bar per value; the largest has the full height, and values above 0 are at least 1.5 high."""
     if not values:
         return ()
@@ -93,24 +91,13 @@ def bars(values: Sequence[tuple[int, int]], width: float, height: float, gap: fl
     )
 
 
-def sparkline(
-    timeline: Sequence[tuple[int, int]], until_ms: int, width: float, height: float
-) -> tuple[Bar, ...]:
+def sparkline(timeline: Timeline, until_ms: int) -> tuple[Bar, ...]:
     """Bars of the 4 hours before ``until_ms`` in bins of 10 minutes, without empty ones."""
-    from_ms = until_ms - (SPARKLINE_BINS - 1) * BIN_MS
-    return tuple(
-        b for b in bars(count_per_bin(timeline, from_ms, until_ms, BIN_MS), width, height) if b.value
-    )
+    values = count_per_bin(timeline, until_ms - (SPARKLINE_BINS - 1) * BIN_MS, until_ms, BIN_MS)
+    return tuple(b for b in bars(values, SPARKLINE_WIDTH, SPARKLINE_HEIGHT) if b.value)
 
 
-def timeline_chart(
-    timeline: Sequence[tuple[int, int]],
-    from_ms: int,
-    to_ms: int,
-    width: float,
-    height: float,
-    bin_ms: int = BIN_MS,
-) -> Chart:
+def timeline_chart(timeline: Timeline, from_ms: int, to_ms: int, bin_ms: int = BIN_MS) -> Chart:
     """Chart of a whole timeline; ``bin_ms`` is doubled until there are at most MAX_BINS bins."""
     while (to_ms - from_ms) // bin_ms >= MAX_BINS:
         bin_ms *= 2
@@ -119,15 +106,13 @@ def timeline_chart(
     start_ms, end_ms = values[0][0], values[-1][0] + bin_ms
     step = next(s * 10**e for e in range(9) for s in (1, 2, 5) if largest <= 4 * s * 10**e)
     return Chart(
-        width=width,
-        height=height,
-        bars=tuple(b for b in bars(values, width, height, min(2.0, width / len(values) / 4)) if b.value),
+        bars=tuple(b for b in bars(values, WIDTH, HEIGHT, min(2.0, WIDTH / len(values) / 4)) if b.value),
         time_ticks=tuple(
-            Tick(round(width * (t - start_ms) / (end_ms - start_ms), 2), at_ms=t)
+            Tick(round(WIDTH * (t - start_ms) / (end_ms - start_ms), 2), at_ms=t)
             for t in _round_times(start_ms, end_ms)
         ),
         count_ticks=tuple(
-            Tick(round(height - height * v / max(1, largest), 2), value=v)
+            Tick(round(HEIGHT - HEIGHT * v / max(1, largest), 2), value=v)
             for v in range(step, largest + 1, step)
         ),
         largest=largest,
@@ -170,10 +155,10 @@ def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> Sprea
     to_ms = max(last_ms, event.last_seen_ms)
     if to_ms - event.first_seen_ms < HOUR_MS:
         by_minute = Counter(at_ms // MINUTE_MS * MINUTE_MS for at_ms in course_of(event))
-        bars = timeline_chart([*by_minute.items()], to_ms - HOUR_MS, to_ms, WIDTH, HEIGHT, bin_ms=MINUTE_MS)
+        bars = timeline_chart([*by_minute.items()], to_ms - HOUR_MS, to_ms, bin_ms=MINUTE_MS)
     else:
         from_ms = min(event.first_seen_ms - HOUR_MS // 2, to_ms - MIN_SPAN_MS)
-        bars = timeline_chart(event.timeline, from_ms, to_ms, WIDTH, HEIGHT)
+        bars = timeline_chart(event.timeline, from_ms, to_ms)
     bins = _bins(bars, items, dict(zip(event.items, course_of(event), strict=False)))
     return SpreadChart(bars=bars, bins=bins, total=bins[-1].total if bins else 0)
 
@@ -202,7 +187,7 @@ class Card:
     """An event in a list.
 
     ``is_ours``: whether one of the newsroom's outlets has published it, None if none is named.
-    ``is_new``: detected or developed within 10 minutes.
+    ``is_new``: detected or developed within 10 minutes; ``since_handled``: see ``selection``.
     """
 
     event: Event
@@ -212,6 +197,7 @@ class Card:
     growth: selection.Growth
     is_ours: bool | None = None
     is_new: bool = False
+    since_handled: tuple[int, bool] = (0, False)
 
     @property
     def lang(self) -> str:
@@ -239,11 +225,12 @@ def make_card(event: Event, now_ms: int) -> Card:
     return Card(
         event=event,
         title=title_of(event),
-        sparkline=sparkline(event.timeline, until_ms, SPARKLINE_WIDTH, SPARKLINE_HEIGHT),
+        sparkline=sparkline(event.timeline, until_ms),
         severity=selection.severity(event, now_ms),
         growth=selection.growth(event, now_ms),
         is_ours=any(map(is_own, event.sources)) if own_outlets() else None,
         is_new=now_ms - selection.news_ms(event) < NEW_MS,
+        since_handled=selection.since_handled(event),
     )
 
 

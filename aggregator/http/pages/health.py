@@ -26,7 +26,6 @@ from aggregator.index.upkeep.spaces import PROBED_RECORDS
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
 CHART_MINUTES = 60
-CHART_WIDTH, CHART_HEIGHT = 960, 150
 KNOWN_DAYS = 7
 TOTAL = "total"
 # Articles behind the detector's last checkpoint are counted up to this number.
@@ -101,9 +100,7 @@ def arrival_rate(arrivals: Arrivals, now_ms: int) -> tuple[cards.Chart, float]:
     this_minute_ms = now_ms // MINUTE_MS * MINUTE_MS
     from_ms = this_minute_ms - (CHART_MINUTES - 1) * MINUTE_MS
     recent = sum(count for at_ms, count in arrivals.by_minute if at_ms >= this_minute_ms - 5 * MINUTE_MS)
-    chart = cards.timeline_chart(
-        arrivals.by_minute, from_ms, now_ms, CHART_WIDTH, CHART_HEIGHT, bin_ms=MINUTE_MS
-    )
+    chart = cards.timeline_chart(arrivals.by_minute, from_ms, now_ms, bin_ms=MINUTE_MS)
     return chart, recent / (5 + (now_ms - this_minute_ms) / MINUTE_MS)
 
 
@@ -127,7 +124,7 @@ def known_documents(history: LearnedHistory | None, now_ms: int) -> cards.Chart 
         return None
     timeline = [(hour * HOUR_MS, count) for hour, count in sorted(history.documents_by_hour.items())]
     from_ms = now_ms - KNOWN_DAYS * DAY_MS
-    return cards.timeline_chart(timeline, from_ms, now_ms, CHART_WIDTH, CHART_HEIGHT, bin_ms=HOUR_MS)
+    return cards.timeline_chart(timeline, from_ms, now_ms, bin_ms=HOUR_MS)
 
 
 def stage_latencies(timings_ms: Iterable[Mapping[str, float]]) -> list[tuple[str, float, float]]:

@@ -136,7 +136,7 @@ async def story(request: web.Request, service: Service, id_: str) -> web.Respons
         card=cards.make_card(found.latest, service.clock()),
         severities={event.id: severity(event, service.clock()) for event in found.events},
         titles={event.id: title_of(event) for event in found.events},
-        chart=cards.timeline_chart([*items.items()], *span, cards.WIDTH, cards.HEIGHT),
+        chart=cards.timeline_chart([*items.items()], *span),
         stream_url="/v1/events/stream",
         stream_position=position.decode(),
     )

@@ -524,7 +524,7 @@ class EventOut(Struct):
               and in the last hour 10 items or a third of the peak), "emerging" (new, slower, not slowing),
               "growing" (older, as fast, twice the hour before), "running" (any other open event), "fading"
               (at most half as fast as at its peak, or no item in the last hour), "ended"
-    handled   such events are last in sort=surprise
+    handled   such events are last in sort=surprise; false again after a development, or items as for an alert
     translation_of  the alert is not repeated
     """
 

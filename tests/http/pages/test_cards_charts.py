@@ -50,16 +50,14 @@ def test_the_largest_bar_has_the_full_height() -> None:
 
 def test_a_sparkline_shows_the_last_four_hours() -> None:
     """24 bins of 10 minutes; empty ones have no bar."""
-    drawn = sparkline(
-        [(START_MS - 4 * HOUR_MS, 7), (START_MS - BIN_MS, 2), (START_MS, 1)], START_MS + 5, 144, 30
-    )
+    drawn = sparkline([(START_MS - 4 * HOUR_MS, 7), (START_MS - BIN_MS, 2), (START_MS, 1)], START_MS + 5)
 
     assert [(bar.x, bar.value) for bar in drawn] == [(132.0, 2), (138.0, 1)]
 
 
 def test_axes_have_round_ticks() -> None:
     """Times at full half hours, counts at 1, 2 or 5 times a power of ten."""
-    chart = timeline_chart([(START_MS, 13)], START_MS - HOUR_MS, START_MS + 2 * HOUR_MS, 900, 100)
+    chart = timeline_chart([(START_MS, 13)], START_MS - HOUR_MS, START_MS + 2 * HOUR_MS)
 
     assert {tick.at_ms % (HOUR_MS // 2) for tick in chart.time_ticks} == {0}
     assert [tick.value for tick in chart.count_ticks] == [5, 10]
@@ -71,7 +69,7 @@ def test_axes_have_round_ticks() -> None:
 def test_any_timeline_fits_its_chart(timeline: list[tuple[int, int]]) -> None:
     """Of any length, also empty: all bars are inside, no item is lost, bars and ticks are limited."""
     end_ms = max((at for at, _ in timeline), default=START_MS)
-    chart = timeline_chart(timeline, START_MS, end_ms, 900, 100)
+    chart = timeline_chart(timeline, START_MS, end_ms)
 
     assert sum(bar.value for bar in chart.bars) == sum(n for _, n in timeline)
     assert len(chart.bars) <= MAX_BINS
@@ -79,9 +77,9 @@ def test_any_timeline_fits_its_chart(timeline: list[tuple[int, int]]) -> None:
     assert len(chart.time_ticks) <= 9
     for bar in chart.bars:
         assert bar.x >= 0
-        assert bar.x + bar.width <= 900.01
+        assert bar.x + bar.width <= 960.01
         assert bar.y >= 0
-        assert bar.y + bar.height <= 100.01
+        assert bar.y + bar.height <= 150.01
 
 
 def chart(*counts: int, sources: tuple[str, ...] = (), now_ms: int = 0) -> SpreadChart:

@@ -46,7 +46,7 @@ function turnTo(number) {
 }
 
 function refreshed() {
-  const fresh = [...document.querySelectorAll("#events > .fresh")].map((row) => row.dataset.event);
+  const fresh = [...document.querySelectorAll("#events > .fresh")].map((row) => row.dataset.event + (row.matches(".back") ? " back" : ""));
   const hasArrived = fresh.some((id) => !known.has(id));
   for (const id of fresh) known.add(id);
   if (hasArrived) turnTo(0);

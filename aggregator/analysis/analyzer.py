@@ -30,7 +30,7 @@ from aggregator.analysis.text.normalization import core_headline, nfkc
 from aggregator.analysis.text.problems import text_problems
 from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.analysis.vocabulary import NO_TERMS, Vocabulary
-from aggregator.domain import MAX_TEXT_WORDS, NO_PROBLEM, TERM_WEIGHT_STEPS, Analysis, Article, Problem
+from aggregator.domain import MAX_TEXT_WORDS, TERM_WEIGHT_STEPS, Analysis, Article
 from aggregator.errors import AggregatorError, InputTooLarge, NoText
 
 SHORT_BELOW_WORDS = 40
@@ -41,8 +41,8 @@ NORMALIZED_CHARS_PER_CHAR = 18  # at most
 _CHUNK_CHARS = 50_000
 MAX_TERMS = 24
 MAX_FIGURES = 48
-# Words and index terms cached over all languages, about 30 MB; a larger cache is dropped and refilled.
-VOCABULARY_CAPACITY = 1 << 17
+# Words and index terms cached over all languages, about 60 MB; a larger cache is dropped and refilled.
+VOCABULARY_CAPACITY = 1 << 18  # 42,000 English articles have 203,000
 # Part of the space name: change it when this module computes other stored values for the same article.
 ANALYSIS_RECIPE = "analyse-9"
 _SAMPLE_CHARS = 600
@@ -147,9 +147,7 @@ class Analyzer:
         with_title = len(units) > len(in_text.units)
         marks = [*filter(is_marked, of_title), *letter_marks(headline)] if with_title else []
         marks += [*filter(is_marked, of_text), *letter_marks(text)]
-        own_headline = (
-            float(vocabulary.are_among(title_terms, text_terms).mean()) if len(title_terms) else 1.0
-        )
+        in_both = vocabulary.are_among(title_terms, text_terms).tolist() or [True]
         letters = nfkc(f"{headline if with_title else ''} {text[:_KEY_SAMPLE_CHARS]}").casefold()
         analysis = Analysis(
             lang=lang,
@@ -160,14 +158,14 @@ class Analyzer:
             sketch=shingles.sketch_of_word_hashes(word_hashes, shingle_width(lang), in_headline),
             terms=terms,
             figures=tuple(map(xxhash.xxh32_intdigest, list(dict.fromkeys(of_title + of_text))[:MAX_FIGURES])),
-            problems=text_problems(text, lang, article.lang) | (Problem.markup if has_markup else NO_PROBLEM),
+            problems=text_problems(text, lang, article.lang, has_markup),
             title=title,
             text=text,
             minor_terms=minor_terms,
             opening_mask=sum(1 << i for i, (term, _) in enumerate(terms) if term in first),
             text_key=xxhash.xxh32_intdigest(_NO_LETTERS.sub("", letters).encode("utf-8", "surrogatepass")),
             text_words=min(len(in_text.units), MAX_TEXT_WORDS),
-            own_headline=round(own_headline * TERM_WEIGHT_STEPS) / TERM_WEIGHT_STEPS,
+            own_headline=round(sum(in_both) / len(in_both) * TERM_WEIGHT_STEPS) / TERM_WEIGHT_STEPS,
         )
         return analysis, words
 

@@ -26,7 +26,7 @@ _INITIAL_CAPACITY = 1 << 10
 _JOINED_CAPACITY, _MAX_REMEMBERED_RUN = 1 << 12, 4
 _SLOTS_PER_ENTRY = 4  # cache slots per string of the table; 1 % of the words of an article then miss
 # Seed of the 64-bit hashes of UTF-8 bytes, random per process as Python's string hashes, so that collisions
-# cannot be prepared; two of 2^17 words collide in 1 of 2e9 processes.
+# cannot be prepared; two of 2^18 words collide in 1 of 5e8 processes.
 _HASH_SEED = hash(__name__) & ((1 << 64) - 1)
 
 InternIds = npt.NDArray[np.int64]
@@ -104,7 +104,8 @@ class Vocabulary:
         # No bound method: a cycle would keep a dropped vocabulary until a collection, which is rare here.
         self.words = InternTable(partial(_word_attributes, lang, self.terms), np.uint64, np.int64, np.bool_)
         self._joined: dict[tuple[int, ...], npt.NDArray[np.uint64]] = {}  # runs of words -> hashes
-        self._first_position = np.empty(0, np.int64)  # scratch space of ``count_terms``, per term id
+        # Scratch space of ``count_terms`` and, all False, of ``are_among``, per term id.
+        self._first_position, self._flags = np.empty(0, np.int64), np.zeros(0, np.bool_)
 
     def term_ids(self, text: tokenizer.SplitText, units: InternIds, first: int | None = None) -> InternIds:
         """The ids, (m,), of the index terms of a text, in order; ``units``: the ids of its units.
@@ -119,9 +120,12 @@ class Vocabulary:
 
     def are_among(self, terms: InternIds, chosen: InternIds) -> npt.NDArray[np.bool_]:
         """Which of ``terms``, (n,), NO_TERM included, are among the ``chosen``, (m,)."""
-        flags = np.zeros(len(self.terms) + 1, np.bool_)
-        flags[chosen] = True
-        return flags.take(terms)
+        if len(self._flags) <= len(self.terms):  # one more than terms, for NO_TERM
+            self._flags = np.zeros(len(self.terms.columns[0]) + 1, np.bool_)
+        self._flags[chosen] = True
+        found = self._flags.take(terms)
+        self._flags[chosen] = False
+        return found
 
     def count_terms(
         self, terms: InternIds, without: InternIds = NO_TERMS

@@ -127,7 +127,7 @@ async def remove_deleted(index: Index, writer: DualWriter) -> None:
     """Remove articles from the shadow spaces that were deleted in the serving ones since they were copied."""
     positions: dict[bytes, bytes] = {}
     while True:
-        items, positions = await index.stream.read(positions, STREAM_ITEMS_PER_READ)
+        items, positions = await index.stream.read(positions, STREAM_ITEMS_PER_READ, with_story_terms=False)
         if not items:
             return
         await writer.remove_deleted({item.id: item.number for item in items if item.kind == "deleted"})

@@ -31,8 +31,7 @@ from aggregator.store.base import Put, Store, Transaction
 from aggregator.store.decoding import corrupt_error, decode_value
 from aggregator.store.periodic_task import PeriodicTask
 
-VERSION_KEY = b"{provenance}version"
-SOURCES_KEY = b"{provenance}sources"
+VERSION_KEY, SOURCES_KEY = b"{provenance}version", b"{provenance}sources"
 EMPTY = SourcesReport(0, None, 0, 0, (), ())
 
 _decoder = msgspec.msgpack.Decoder(SourcesReport)
@@ -184,7 +183,8 @@ class SourceCollector(PeriodicTask):
     async def _read_new(self) -> None:
         window = self._window or await self._open_window()
         for read in itertools.count(1):
-            items, self._positions = await self._index.stream.read(self._positions, ITEMS_PER_READ)
+            batch = self._index.stream.read(self._positions, ITEMS_PER_READ, with_story_terms=False)
+            items, self._positions = await batch
             for item in items:
                 window.add(item)
             self._has_news = self._has_news or bool(items)

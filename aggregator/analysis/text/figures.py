@@ -46,7 +46,7 @@ _COMPARISON = re.compile("([<>≤≥])=? ?$")
 _SIGN = re.compile(rf"(?:(?:^|[\s(\[\"'“‘«:/,;|<>≤≥~≈=]|[{_SYMBOLS}{UNSPACED_SCRIPTS}])-|\+)$")
 _CURRENCY = re.compile(rf"(?:(?<![^\W\d_])(us|au|ca|nz|hk|nt|[acsr]))?([{_SYMBOLS}]) ?$")
 _WORD = re.compile(r"(?:^|[^\w]|\d)([^\W\d_]+)\.? ?$")
-_LETTERS = rf"[^\W\d_](?:[^\W\d_]|[{COMBINING_MARKS}])*"
+_LETTERS = rf"[^\W\d_]+(?:[{COMBINING_MARKS}]+[^\W\d_]*)*"
 _UNIT = re.compile(rf"[ -]?([%٪]|[{_SYMBOLS}](?!\d)|{_LETTERS})(?: ({_LETTERS}))?")
 _FIRST_WORD = re.compile(r"[ -]?([^\W\d_]+)")
 _LINK = re.compile(r"\.? (?:d'|(?:de|di|of) )|\.(?= )")

@@ -17,14 +17,14 @@ import numpy.typing as npt
 
 from aggregator.analysis import model_file
 from aggregator.analysis.text.lexicon import table
-from aggregator.analysis.text.normalization import HAN, KANA, ascii_if_equivalent, nfkc
+from aggregator.analysis.text.normalization import HAN, KANA, ascii_if_equivalent, blanking_table, nfkc
 
 UNDETERMINED = "und"
 SAMPLE_CHARS = 500
 SCRIPT_SAMPLE_CHARS = 200
 
 _ENGLISH_WORDS = table("frequent_word", "en")
-_WORD = re.compile(r"\w+")
+_WORD, _BLANKING = re.compile(r"\w+"), blanking_table(r"\w")  # of ASCII, in half the time
 _ENGLISH_MARKER_WORDS = frozenset(_ENGLISH_WORDS | table("marker", "en"))
 
 ENGLISH_SCORE_BONUS = 8.0  # in log likelihood; measured on headlines, see above
@@ -156,7 +156,9 @@ def _is_plainly_english(sample: str) -> bool:
     """
     in_ascii = ascii_if_equivalent(sample)
     listed = _ENGLISH_MARKER_WORDS if in_ascii.isascii() else _ENGLISH_WORDS
-    found = [word for word in _WORD.findall(in_ascii.lower()) if word in listed]
+    lower = in_ascii.lower()
+    words = lower.encode().translate(_BLANKING).decode().split() if lower.isascii() else _WORD.findall(lower)
+    found = [word for word in words if word in listed]
     return len(found) * 10 > sample.count(" ") and len(set(found)) >= 4
 
 

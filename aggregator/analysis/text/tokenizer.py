@@ -60,6 +60,8 @@ _CHINESE = re.compile(f"[{DICTIONARY_RANGE}]+")
 _THOUSANDS_COMMA = re.compile(r",(?<=\d,)(?<!\d{4},)(?=\d{3}(?!\d))")
 _ENGLISH_CLITIC = re.compile(r"'(?:s|ll|ve|re|d|m)\b")
 _NON_PIECE_BLANKING_TABLE = blanking_table("[0-9a-z\x80-\xff]")
+_PIECE_MASK = bytes(b" x"[code != ord(" ")] for code in range(256))
+_LONG_PIECE = b"x" * (MAX_WORD_CHARS + 1)  # in bytes, which are as many as the characters or more
 _PHRASE = re.compile('["“”„«»]([^"“”„«»]+)["“”„«»]')
 
 
@@ -178,8 +180,9 @@ def _split_pieces(text: str, lang: str) -> tuple[list[str], bool]:
         folded = _SEPARATOR.sub(" ", folded)
     for separator in separators:
         folded = folded.replace(separator, " ")
-    pieces = folded.encode("utf-8").translate(_NON_PIECE_BLANKING_TABLE).decode("utf-8").split()
-    if max(map(len, pieces), default=0) > MAX_WORD_CHARS:
+    blanked = folded.encode("utf-8").translate(_NON_PIECE_BLANKING_TABLE)
+    pieces = blanked.decode("utf-8").split()
+    if _LONG_PIECE in blanked.translate(_PIECE_MASK):  # in 1/3 of the time of the lengths
         pieces = [piece[:MAX_WORD_CHARS] for piece in pieces]
     return pieces, False
 

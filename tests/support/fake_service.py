@@ -283,6 +283,7 @@ class FakeService:
                 source=s.record.source,
                 lang=s.record.lang,
                 exact=s.outcome.match is not None,
+                canonical_first=s.group,
             )
             for s in newest
         ]

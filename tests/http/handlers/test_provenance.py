@@ -116,11 +116,13 @@ async def test_an_uncertain_first_is_not_called_the_same_time(
     client: Client, service: Service, stored: None
 ) -> None:
     """Nobody else had it at its time."""
-    await commit_event(service.events.repository, "fired", replace(AGROUND, first=None), EVENT_MS)
+    told = replace(AGROUND, first=None, sightings=1)
+    await commit_event(service.events.repository, "fired", told, EVENT_MS)
     page = await (await client.get("/events/e1/provenance")).text()
 
     assert "earliest, not certain" in page and "same time" not in page
     assert "an earlier article of this event may be gone" in page
+    assert "without 1 repeat by outlets that were counted before" in page
 
 
 async def test_every_surface_shows_the_same_numbers(client: Client, service: Service) -> None:

@@ -40,6 +40,7 @@ async def test_events_and_verdicts_are_listed(client: Client, service: FakeServi
     await client.post("/v1/articles", json={"id": "a", "title": "First", "text": "One text."})
     await client.post("/v1/articles", json={"id": "b", "title": "Second", "text": "One text."})
     service.fake_events.stored = [event("e1", "Harbour bridge closed", ("a",) * 16)]
+    service.fake_events.event_ids = {service.stored["a"].record.first_version: "e1"}
     page = await (await client.get("/")).text()
 
     assert "Harbour bridge closed" in page
@@ -50,6 +51,7 @@ async def test_events_and_verdicts_are_listed(client: Client, service: FakeServi
     assert '<span class="state breaking">Breaking</span>' in page
     assert page.index("Second") < page.index("First")
     assert "exact copy" in page
+    assert re.findall(">event<[^>]*> of ([^<]*)<", page) == ["Second", "First"]  # a copy that is no item, too
 
 
 async def test_a_top_story_leads_to_a_search_or_its_event(client: Client, service: FakeService) -> None:

@@ -54,8 +54,8 @@ class EventSearch:
         source: str | None = None,
         since_ms: int | None = None,
         until_ms: int | None = None,
-    ) -> tuple[list[Event], int]:
-        """The best matches (most words, most in the headline, open, newest), and the number of all."""
+    ) -> tuple[list[tuple[Event, int]], int]:
+        """The best matches (most words, most in the headline, open, newest), words they lack; the total."""
         if not query.strip():
             return [], 0
         async with self._lock:
@@ -70,7 +70,7 @@ class EventSearch:
             and (rank := _rank(query, words)) is not None
         )
         found = await self._repository.get_many([id_ for _, id_ in ranked[:limit]])
-        return list(found.values()), len(ranked)
+        return [(found[id_], rank[0]) for rank, id_ in ranked[:limit] if id_ in found], len(ranked)
 
     async def _refresh(self, summaries: Mapping[str, EventSummary]) -> None:
         kept = [item for item in summaries.items() if item[1].merged_into is None]

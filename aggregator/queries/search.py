@@ -19,6 +19,7 @@ import numpy.typing as npt
 from aggregator.analysis.article_id import validate_id
 from aggregator.analysis.text.normalization import unaccented
 from aggregator.analysis.text.tokenizer import has_phrase, phrases, search_terms, tokenize
+from aggregator.domain import ArticleRecord
 from aggregator.errors import InvalidInput
 from aggregator.index import Index, StoredArticle, keys
 from aggregator.index.codec.postings import entries_of_terms, is_among, top_by_terms
@@ -44,8 +45,7 @@ SPARE_RECORDS = 20
 # Languages that a query is tokenized in before any article was read.
 DEFAULT_LANGUAGES = ("en",)
 CHUNKS_PER_YIELD = 4
-# Of the article whose id or URL was searched: above all others.
-EXACT_SCORE = 1 << 62
+EXACT_SCORE = 1 << 62  # of the article whose id or URL was searched: above all others
 
 SearchOrder = Literal["relevance", "time"]
 
@@ -152,20 +152,15 @@ class ArticleSearch:
     async def _headline_hits(self, groups: Sequence[TermGroup], search_filter: SearchFilter) -> Hits:
         stacks = await asyncio.gather(*map(self._index.segments.stack, self._index.spaces))
         floors = {stack.space: stack.floor for stack in stacks}
-        found: list[Hits] = []
+        found = [NO_HITS]
         async with self._scan_lock:
             parts = self.headlines.table.search(groups, search_filter, floors)
             for at, part in enumerate(parts):
                 found.append(part)
                 if at % CHUNKS_PER_YIELD == CHUNKS_PER_YIELD - 1:
                     await asyncio.sleep(0)
-        if not found:
-            return NO_HITS
-        return Hits(
-            np.concatenate([part.numbers for part in found]),
-            np.concatenate([part.scores for part in found]),
-            np.concatenate([part.spaces for part in found]),
-        )
+        columns = ([getattr(part, name) for part in found] for name in ("numbers", "scores", "spaces"))
+        return Hits(*map(np.concatenate, columns))
 
     async def _by_terms(
         self, groups: Sequence[TermGroup], terms: Iterable[str], search_filter: SearchFilter
@@ -245,6 +240,13 @@ def _compare(article: StoredArticle, group: TermGroup | None) -> FoundArticle | 
     in_headline = len(set(headline).intersection(group.terms))
     key = score(missing, in_headline, record.publication_ms // 1000), record.number
     return FoundArticle(article, missing, key)
+
+
+def missing_words(record: ArticleRecord, query: str) -> list[str]:
+    """The words of a query that neither headline, source nor key terms have, stop words aside."""
+    known = {*search_terms(f"{record.title}\n{record.source}", record.lang)}
+    known |= {unaccented(term) for term, _ in record.terms}
+    return [word for word in query.split() if not known.issuperset(search_terms(word, record.lang))]
 
 
 def _top(

@@ -90,7 +90,7 @@ async def test_what_is_not_found_says_so(browser: Browser) -> None:
         await store_dam(service, client)
         long = "dam " * 60
         for path, text in (
-            ("/search?q=volcano", "No article has these words."),
+            ("/search?q=volcano", "volcano: not found."),
             ("/search?q=the+of", "too common to be searched"),
             ("/search?q=dam&lang=zz", "unknown language"),
             (f"/search?q={long}", "How this was decided"),

@@ -33,7 +33,7 @@ async def ids(search: EventSearch, query: str, limit: int = 9, **conditions: Any
     """Ids of the results, best first."""
     events, total = await search.find(query, limit, **conditions)
     assert total >= len(events)
-    return [found.id for found in events]
+    return [found.id for found, _ in events]
 
 
 async def test_events_with_the_words_in_the_headline_come_first(repository: EventRepository) -> None:

@@ -13,7 +13,6 @@ from aggregator.contract.requests import ArticleFilterQuery, ArticlesQuery, Expl
 from aggregator.contract.validation import combined
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator.events.event import Event
 from aggregator.http.handlers import event_views
 from aggregator.http.handlers.events import decode_result_cursor, encode_cursor
 from aggregator.queries.headline_table import SearchFilter
@@ -31,14 +30,12 @@ async def search(service: Service, query: SearchQuery) -> SearchOut:
     found = await service.articles.search.find(
         query.q, conditions, limit=query.limit, after=decode_result_cursor(query.cursor), order=query.sort
     )
-    events: list[Event] = []
-    total, now_ms = 0, service.clock()
-    if not query.cursor:
-        events, total = await service.events.search.find(query.q, MAX_EVENTS, **event_conditions(conditions))
+    terms, now_ms = "" if query.cursor else query.q, service.clock()
+    events, total = await service.events.search.find(terms, MAX_EVENTS, **event_conditions(conditions))
     return SearchOut(
         **await _page_out(service, found),
         words=found.words,
-        events=[event_views.event_out(event, now_ms) for event in events],
+        events=[event_views.event_out(event, now_ms) for event, _ in events],
         events_total=total,
     )
 

@@ -20,6 +20,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from aggregator.analysis.text.normalization import source_key
+from aggregator.analysis.text.tokenizer import search_terms
 from aggregator.app import Service
 from aggregator.contract.decoding import to_article
 from aggregator.contract.requests import MAX_SEARCH_CHARS, SearchOrder
@@ -36,12 +37,12 @@ from aggregator.http.pages.cards import make_card
 from aggregator.index import StoredArticle
 from aggregator.queries.headline_table import NO_FILTER, SearchFilter, canonical_or_none
 from aggregator.queries.ranking import RelatedOptions
-from aggregator.queries.search import FoundArticle, SearchResult
+from aggregator.queries.search import FoundArticle, SearchResult, missing_words
 from aggregator_client.wire import ArticleIn, Source, VerdictName, doc
 
-MAX_RELATED = 20
+MAX_RELATED, PAGE_ARTICLES = 20, 30
 MAX_DUPLICATES = 100  # listed; /v1/articles/{id}/copies has more
-PAGE_ARTICLES = 30
+FEW_WORDS = 4  # no headline that an event could be about
 
 
 class SearchPageQuery(Struct, forbid_unknown_fields=True):
@@ -65,26 +66,11 @@ class CompareQuery(Struct, forbid_unknown_fields=True):
     b: Annotated[str, doc("Id or URL of the second article.", "pool-2")] = ""
 
 
-async def search(request: web.Request, query: SearchPageQuery) -> web.Response:
-    """Page: events and articles by words, a headline, a text, an id or a URL."""
-    return await _search_page(request, query)
-
-
 async def search_pasted(request: web.Request, form: SearchPageQuery) -> web.Response:
     """Page: as the search; what fits into an address redirects there. A text is not stored."""
     if not is_text(form.q):
         raise web.HTTPSeeOther(_address(form))
-    return await _search_page(request, form)
-
-
-async def compare(request: web.Request, query: CompareQuery) -> web.Response:
-    """Page: comparison of two stored articles."""
-    return await _compare_page(request, query.a.strip(), query.b.strip())
-
-
-async def compare_pasted(request: web.Request, form: CompareQuery) -> web.Response:
-    """Page: comparison of two articles, stored or pasted."""
-    return await _compare_page(request, form.a.strip(), form.b.strip())
+    return await search(request, form)
 
 
 def is_text(given: str) -> bool:
@@ -93,19 +79,20 @@ def is_text(given: str) -> bool:
     return "\n" in given or (len(given) > MAX_SEARCH_CHARS and not canonical_or_none(given))
 
 
-async def _search_page(request: web.Request, query: SearchPageQuery) -> web.Response:
-    """``about``: the article with this id, or what is known of a text; ``groups``: results by event id."""
+async def search(request: web.Request, query: SearchPageQuery) -> web.Response:
+    """Page: events and articles by words, a headline, a text, an id or a URL."""
     service, given, problem = request.app[SERVICE], query.q.strip(), ""
-    events, search = service.events, service.articles.search
-    about: dict[str, Any] | None = None
+    events, articles = service.events, service.articles.search
+    about: dict[str, Any] | None = None  # the article with this id, or what is known of a text
     result: SearchResult | None = None
     event_ids: Mapping[int, str] = {}
     shown: dict[str, Event] = {}
+    groups: dict[str, list[FoundArticle]] = {}  # by event id, in the order of their first articles
     try:
         conditions, after = _conditions(query), decode_result_cursor(query.cursor)
         if is_text(given):
             about = await _about(service, given, conditions)
-        elif given and after is None and (exact := await search.exact(given)):
+        elif given and after is None and (exact := await articles.exact(given)):
             about = await _about(service, given, conditions, exact[0].article)
         elif given or conditions != NO_FILTER or query.sort == "time":
             words = given
@@ -116,20 +103,25 @@ async def _search_page(request: web.Request, query: SearchPageQuery) -> web.Resp
                     raise web.HTTPSeeOther(f"/events/{event_id}")
                 problem = f"No article is stored under the address {given[:200]}."
                 words = " ".join(re.findall(r"[^\W_]+", unquote(path.rpartition("/")[2])))
-            result = await search.find(words, conditions, limit=PAGE_ARTICLES, after=after, order=query.sort)
+            result = await articles.find(
+                words, conditions, limit=PAGE_ARTICLES, after=after, order=query.sort
+            )
             event_ids = await events.repository.event_ids_of([f.article.group for f in result.articles])
             if after is None:
                 found, _ = await events.search.find(words, MAX_EVENTS, **event_conditions(conditions))
-                shown = {event.id: event for event in found}
-                if words and not any(each.missing == 0 for each in result.articles):
+                shown = {event.id: event for event, _ in found}
+                if query.sort == "relevance":  # what has all words is first
+                    groups = {event.id: [] for event, missing in found if not missing}
+                is_headline = max(result.words, len(words.split())) > FEW_WORDS
+                if is_headline and not any(each.missing == 0 for each in result.articles):
                     about = await _about(service, words, conditions)
     except (InvalidInput, NoText) as error:
         problem = problem or str(error)
-    others = {*event_ids.values(), *((about or {}).get("event_ids", ()))} - shown.keys()
+    by_event = event_ids if given else {}  # all articles are in order of time
+    others = {*by_event.values(), *((about or {}).get("event_ids", ()))} - shown.keys()
     shown |= await events.repository.get_many(sorted(others))
-    groups: dict[str, list[FoundArticle]] = {id_: [] for id_ in shown}
     for each in result.articles if result else ():
-        groups.setdefault(event_ids.get(each.article.group, ""), []).append(each)
+        groups.setdefault(by_event.get(each.article.group, ""), []).append(each)
     return html_response(
         request,
         "search.html",
@@ -140,7 +132,10 @@ async def _search_page(request: web.Request, query: SearchPageQuery) -> web.Resp
         about=about,
         result=result,
         cards={id_: make_card(event, service.clock()) for id_, event in shown.items()},
-        groups=groups,
+        groups=groups | {id_: [] for id_ in shown if id_ not in groups},
+        event_ids=event_ids,
+        missing_words=missing_words,
+        search_terms=search_terms,
         max_duplicates=MAX_DUPLICATES,
         next_url=_address(query, encode_cursor(result.next_key)) if result and result.next_key else "",
     )
@@ -202,12 +197,12 @@ async def _about(
         "related": related,
         "event_ids": list(dict.fromkeys(events[g] for g in groups if g in events))[:1],
         "record": stored and stored.record,
-        "text": given,
     }
 
 
-async def _compare_page(request: web.Request, a: str, b: str) -> web.Response:
-    problem, comparison = "", None
+async def compare(request: web.Request, query: CompareQuery) -> web.Response:
+    """Page: comparison of two stored articles."""
+    a, b, problem, comparison = query.a.strip(), query.b.strip(), "", None
     if a and b:
         try:
             comparison = await _load_comparison(request, a, b)
@@ -216,6 +211,11 @@ async def _compare_page(request: web.Request, a: str, b: str) -> web.Response:
     return html_response(
         request, "compare.html", page="compare", a=a, b=b, comparison=comparison, problem=problem
     )
+
+
+async def compare_pasted(request: web.Request, form: CompareQuery) -> web.Response:
+    """Page: comparison of two articles, stored or pasted."""
+    return await compare(request, form)
 
 
 async def _load_comparison(request: web.Request, a: str, b: str) -> dict[str, Any]:

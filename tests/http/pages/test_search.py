@@ -9,7 +9,6 @@ import pytest
 
 from aggregator.app import Service
 from aggregator.events.repository import number_key
-from aggregator.http.pages import search
 from aggregator.store.base import Put, Transaction
 from tests.http.handlers.test_search import client, service
 from tests.support.factories import commit_event, event, load_all
@@ -65,9 +64,7 @@ async def test_articles_stand_below_their_events(service: Service, client: Clien
         assert internal not in text
 
 
-async def test_a_headline_finds_the_event_that_it_belongs_to(
-    service: Service, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_headline_finds_the_event_that_it_belongs_to(service: Service, client: Client) -> None:
     """No article has all of its words, so what is related is found; bits and indexes are folded away."""
     await store_otters(service, client)
 
@@ -78,10 +75,50 @@ async def test_a_headline_finds_the_event_that_it_belongs_to(
     assert "Word weights" in folded and "Model" not in shown
     assert "No similar article" not in text and ">New<" not in text
 
-    about = search._about
-    monkeypatch.setattr(search, "_about", lambda service, _, rest: about(service, HEADLINE, rest))
-    typo = await page(client, "q=Ottter+swims")
-    assert "No exact match; the closest event:" in typo and "It belongs to" not in typo
+
+async def test_what_was_not_searched_and_not_found_is_said(service: Service, client: Client) -> None:
+    """Words that are too common, words that are missing, a minus; a few words are no headline to compare."""
+    await store_otters(service, client)
+
+    common = await page(client, "q=the+otter+is+back")
+    partly = await page(client, "q=otter+zebra")
+    nowhere = await page(client, "q=Ottter")
+    minus = await page(client, "q=otter+-mill")
+    assert "too common: <bdi>the, is, back</bdi>" in common and "not found" not in common
+    assert "<bdi>zebra</bdi> not found" in partly and "too common" not in partly
+    assert "<bdi>Ottter</bdi>: not found." in nowhere and "search?q=o" not in nowhere
+    assert "A minus excludes nothing: <bdi>-mill</bdi>" in minus and "A minus" not in partly
+
+
+async def test_events_with_all_words_come_first(service: Service, client: Client) -> None:
+    """In their headline or in one of an article; newest first, by their newest article."""
+    for number, (id_, title) in enumerate(
+        [
+            ("f1", "Ferry sinks: first deaths confirmed"),
+            ("f2", "Ferry deaths: mayor speaks"),
+            ("q1", "Quake: deaths rise"),
+            ("f3", "Ferry salvage"),
+        ]
+    ):
+        body = {
+            "id": id_,
+            "title": title,
+            "text": f"Report {number}.",
+            "published_at": f"2026-11-05T0{number}:00:00Z",
+        }
+        assert (await client.post("/v1/articles", json=body)).status in (200, 201)
+    await store_event(service, "b-quake", "Quake deaths rise", ["q1"])
+    await store_event(service, "c-ferry", "Ferry sinks off Kareth", ["f1", "f2", "f3"])
+    await store_event(service, "a-both", "Deaths confirmed at the pass", [])
+
+    def order(text: str) -> list[str]:
+        return re.findall(r'headline"><a href="/events/(\S+?)"', text)
+
+    assert order(await page(client, "q=first+deaths+confirmed")) == ["a-both", "c-ferry", "b-quake"]
+    assert order(await page(client, "q=deaths&sort=time"))[:2] == ["b-quake", "c-ferry"]
+    newest = await page(client, "sort=time")
+    assert re.findall(r"search\?q=([fq]\d)", newest) == ["f3", "q1", "f2", "f1"] and order(newest) == []
+    assert newest.count('href="/events/c-ferry">event<') == 3
 
 
 async def test_a_text_finds_its_event_and_what_it_copies(service: Service, client: Client) -> None:
@@ -136,7 +173,7 @@ async def test_dates_are_days_of_the_time_zone_of_the_reader(service: Service, c
 async def test_the_newest_articles_are_a_search_without_words(client: Client) -> None:
     """All of them, or those of a verdict: what the front page links to."""
     assert re.findall(r"search\?q=(d\d)", await page(client, "sort=time")) == ["d4", "d3", "d2", "d1", "d0"]
-    assert "No article has these words" in await page(client, "sort=time&verdict=duplicate")
+    assert "No article meets these filters" in await page(client, "sort=time&verdict=duplicate")
 
 
 async def test_an_empty_search_says_what_it_finds(client: Client) -> None:

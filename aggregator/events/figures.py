@@ -1,8 +1,9 @@
 """Figures of an event over time: how many dead or missing its headlines say, and who said it first. Pure.
 
 A number belongs to a word of the lexicon (``toll``) that it is next to, or with words between that link
-them (``toll_link``): "12 people dead", "death toll rises to 12", "12人死亡". Ages, times, years and decimals
-(``toll_not``: words behind them) belong to none.
+them (``toll_link``): "12 people dead", "death toll rises to 12", "12人死亡". From a word of counting
+(``toll_count``) to a number behind ``toll_to`` all words link: "death toll in Vellmark rises to 12". Ages,
+times, years and decimals (``toll_not``: words behind them) belong to none.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ MIN_OUTLETS, MAX_VALUES = 2, 12
 _CLAUSE = re.compile(r"[,;:!?()|，；：、。！？（）—–]\s*(?!\d)|\.\s|\s-\s")
 _UNCOUNTED = re.compile(r"(?<!\d)(?:\d+[.,]\d{1,2}(?!\d)|(?:19|20)\d\d(?!\d)|\d+(?=[-–][^\W\d]))")
 
-
 # When, where and what one headline says: the number of each kind.
 Said = tuple[int, str, Mapping[str, int]]
 # A number, when and where it was reported first, and how many outlets have reported it.
@@ -34,14 +34,10 @@ def figures_over_time(headlines: Iterable[Said]) -> dict[str, list[Figure]]:
     for at_ms, source, figures in sorted(headlines, key=lambda said: said[0]):
         for kind, value in figures.items():
             found.setdefault(kind, {}).setdefault(value, []).append((at_ms, source))
-    outlets = {
-        kind: {n: {outlet_key(source) for _, source in reports} for n, reports in values.items()}
-        for kind, values in found.items()
-    }
     return {
-        kind: [(n, *reports[0], len(outlets[kind][n])) for n, reports in values.items()][-MAX_VALUES:]
+        kind: [(n, *r[0], len({outlet_key(by) for _, by in r})) for n, r in values.items()][-MAX_VALUES:]
         for kind, values in found.items()
-        if len(set().union(*outlets[kind].values())) >= MIN_OUTLETS
+        if len({outlet_key(by) for r in values.values() for _, by in r}) >= MIN_OUTLETS
     }
 
 
@@ -52,7 +48,7 @@ def figures_in(title: str, lang: str) -> dict[str, int]:
     {'dead': 12, 'injured': 1200}
     """
     found: dict[str, int] = {}
-    kinds, links, nots = (_words(section, lang) for section in ("toll", "toll_link", "toll_not"))
+    kinds, links, nots, counts, tos = (_words(s, lang) for s in ("", "_link", "_not", "_count", "_to"))
     plain = without_umlauts(fold(title))
     is_counting = any(word in plain for word in kinds)  # else, mostly, in 1/20 of the time
     for clause in _CLAUSE.split(_UNCOUNTED.sub(" ", numerals_in_digits(title))) if is_counting else ():
@@ -61,6 +57,10 @@ def figures_in(title: str, lang: str) -> dict[str, int]:
         free = {i for i, (w, after) in enumerate(pairs) if w.isdecimal() and len(w) < 8 and after not in nots}
         linked = {i for i, word in enumerate(words) if word in links}
         linked |= {i + n for i, pair in enumerate(pairs) if " ".join(pair) in links for n in range(2)}
+        count = next((i for i, word in enumerate(words) if word in counts), None)
+        to = next((i for i in sorted(free) if i and words[i - 1] in tos), None)
+        if count is not None and to is not None:  # "death toll in Vellmark rises to 9"
+            linked.update(range(min(count, to + 1), max(count + 1, to)))
         for position, kind in enumerate(map(kinds.get, words)):
             for step in (-1, 1) if kind and kind not in found else ():
                 at = position + step
@@ -74,5 +74,5 @@ def figures_in(title: str, lang: str) -> dict[str, int]:
 
 
 @lru_cache(maxsize=128)
-def _words(section: str, lang: str) -> dict[str, str]:
-    return {compared_form(word, lang): value for word, value in table(section, lang).items()}
+def _words(kind: str, lang: str) -> dict[str, str]:
+    return {compared_form(word, lang): value for word, value in table(f"toll{kind}", lang).items()}

@@ -460,11 +460,10 @@ class FakeEventSearch:
     def __init__(self, service: FakeService) -> None:
         self._service = service
 
-    async def find(self, query: str, limit: int, **conditions: object) -> tuple[list[Event], int]:
+    async def find(self, query: str, limit: int, **conditions: object) -> tuple[list[tuple[Event, int]], int]:
         self._service.check()
-        found = [
-            event for event in self._service.fake_events.stored if EventFilter(term=query).matches(event)
-        ]
+        stored = self._service.fake_events.stored if query else ()
+        found = [(event, 0) for event in stored if EventFilter(term=query).matches(event)]
         return found[:limit], len(found)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ import xxhash
 
 from aggregator.domain import HEADLINE_MARK, OPENING_MARK, POSITIONS, Sketch
 
+Scalar = TypeVar("Scalar", bound=np.integer[Any])
 SHINGLE_WORDS = 3
 SHINGLE_CHARACTERS = 7
 # About three words: of Vietnamese 1.4 syllables, of Thai 3.3 characters (with their marks) each.
@@ -75,13 +77,24 @@ def word_hash(word: str) -> int:
     return xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"), _HASH_SEED)
 
 
-def sorted_distinct(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Sorted distinct hashes, (m,) uint64, of those of all shingles, (n,)."""
-    hashes = np.sort(hashes)  # np.unique gives the same result in 3 times the time
-    first = np.ones(len(hashes), np.bool_)
-    np.not_equal(hashes[1:], hashes[:-1], out=first[1:])
-    distinct: npt.NDArray[np.uint64] = hashes[first]
-    return distinct
+def decode_marks(data: bytes, sample_size: int) -> npt.NDArray[np.uint8]:
+    """The marks of a sketch, (sample_size,) uint8. Raises ValueError if sizes differ."""
+    if len(data) != sample_size:
+        raise ValueError("the marks do not match the sample")
+    return np.frombuffer(data, np.uint8)
+
+
+def distinct(values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+    """The distinct values of ``values``, (n,) integers; ascending, (m,).
+
+    By sorting: ``numpy.unique`` looks integers up in a hash table since numpy 2.3, which takes 17 s for 10^7
+    article numbers instead of 0.2 s, and 3 times as long for the hashes of an article.
+    """
+    ordered = np.sort(values)
+    is_first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    found: npt.NDArray[Scalar] = ordered[is_first]
+    return found
 
 
 def hashes_in_order(word_hashes: npt.NDArray[np.uint64], width: int) -> npt.NDArray[np.uint64]:
@@ -127,7 +140,7 @@ def sketch_of_word_hashes(
     if in_headline is not None:  # from here of shingles
         in_headline = np.logical_or.reduce([in_headline[i : i + len(hashes)] for i in range(max(1, width))])
     opening = min(opening_length, len(word_hashes)) - width + 1
-    return sketch_from_hashes(sorted_distinct(hashes), hashes, opening, in_headline)
+    return sketch_from_hashes(distinct(hashes), hashes, opening, in_headline)
 
 
 def sketch_from_hashes(

@@ -30,8 +30,9 @@ from aggregator.contract.validation import (
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.time_units import parse_duration
+from aggregator_client.dates import MAX_YEAR, MIN_YEAR
 from aggregator_client.surrogates import whole_json
-from aggregator_client.wire import MAX_YEAR, MIN_YEAR, ArticleIn, OffsetDatetime
+from aggregator_client.wire import ArticleIn, OffsetDatetime
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aggregator.analysis.shingles import distinct
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.dedup.grouping import IsCopy, leaving
 from aggregator.domain import ArticleRecord, Match, Outcome, StreamItem
@@ -36,7 +37,7 @@ from aggregator.index.bindings import (
     split_undone,
 )
 from aggregator.index.blocks import PLAN
-from aggregator.index.codec.postings import ArticleNumbers, decode_numbers, distinct
+from aggregator.index.codec.postings import ArticleNumbers, decode_numbers
 from aggregator.index.codec.record_codec import decode_record_summary_uncached
 from aggregator.index.records import Records
 from aggregator.index.segments import Segments, scan_block

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from aggregator.analysis.shingles import distinct
 from aggregator.domain import ArticleRecord
 from aggregator.index import keys
-from aggregator.index.codec.postings import distinct
 from aggregator.index.codec.record_codec import decode_record, encode_record
 from aggregator.store.base import Put, Store
 

@@ -15,6 +15,7 @@ from aggregator.analysis.shingles import (
     OPENING_WORDS,
     SHINGLE_WORDS,
     build_sketch,
+    distinct,
     estimate_overlap,
     estimate_overlaps,
     sample_size,
@@ -55,6 +56,16 @@ def test_shingles_are_sorted_and_distinct(words: list[str]) -> None:
     runs = {tuple(words[i : i + 3]) for i in range(max(1, len(words) - 2))} if words else set()
     assert len(hashes) == len(runs)
     assert np.all(hashes[:-1] < hashes[1:])
+
+
+@pytest.mark.parametrize("dtype", [np.uint64, np.int64, np.uint32])
+@given(values=st.lists(st.integers(0, 2**31), max_size=30), repeats=st.integers(1, 3))
+def test_each_value_is_kept_once_in_order(dtype: type, values: list[int], repeats: int) -> None:
+    """As ``sorted(set(...))`` gives, with the type of the array."""
+    found: np.ndarray = distinct(np.array(values * repeats, dtype))
+
+    assert found.tolist() == sorted(set(values))
+    assert found.dtype == dtype
 
 
 def test_order_of_words_matters() -> None:

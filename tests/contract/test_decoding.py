@@ -23,7 +23,8 @@ from aggregator.contract.decoding import (
 )
 from aggregator.contract.requests import EventsQuery, ExplainIn
 from aggregator.errors import InvalidInput
-from aggregator_client.wire import MAX_YEAR, MIN_YEAR, ArticleIn
+from aggregator_client.dates import MAX_YEAR, MIN_YEAR
+from aggregator_client.wire import ArticleIn
 from tests.contract.json_bodies import any_bodies
 
 

@@ -16,16 +16,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_199, 244
 MAX_LINES = {  # of each package of the server; modules at its top share one
-    "analysis": 4_601,
+    "analysis": 4_616,
     "auth": 497,
     "background": 242,
     "backup": 494,
     "cli": 2_084,
-    "contract": 1_516,
-    "dedup": 1_228,
+    "contract": 1_517,
+    "dedup": 1_227,
     "events": 7_441,
     "http": 6_764,
-    "index": 5_343,
+    "index": 5_328,
     "ingest": 1_906,
     "provenance": 1_177,
     "queries": 1_606,

@@ -17,8 +17,9 @@ from itertools import islice
 import msgspec
 import numpy as np
 
+from aggregator.analysis.shingles import decode_marks
 from aggregator.domain import NO_SKETCH, TERM_WEIGHT_STEPS, ArticleRecord, Sketch
-from aggregator.index.codec.sketches import decode_marks, decode_sketch_samples, encode_sketch_sample
+from aggregator.index.codec.sketches import decode_sketch_samples, encode_sketch_sample
 from aggregator.store.decoding import append_checksum, corrupt_error, decode_checked, decode_value
 
 _LEVEL = 6

@@ -99,13 +99,6 @@ def _decode_samples_of_k(data: Sequence[bytes], k: int) -> list[npt.NDArray[np.u
     return [hashes[a:b].copy() for a, b in zip(first.tolist(), ends.tolist(), strict=True)]
 
 
-def decode_marks(data: bytes, sample_size: int) -> npt.NDArray[np.uint8]:
-    """The marks of a sketch, (sample_size,) uint8. Raises ValueError if sizes differ."""
-    if len(data) != sample_size:
-        raise ValueError("the marks do not match the sample")
-    return np.frombuffer(data, np.uint8)
-
-
 def _low_bits(values: npt.NDArray[np.uint32] | npt.NDArray[np.int64], width: int) -> BitArray:
     whole = np.unpackbits(values.astype("<u4").view(np.uint8), bitorder="little").reshape(-1, 32)
     return whole[:, :width].reshape(-1)

@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from aggregator.analysis.shingles import distinct
 from aggregator.domain import article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.index import Index, keys
 from aggregator.index.bindings import decode_binding
 from aggregator.index.blocks import PLAN
-from aggregator.index.codec.postings import REMAINDER_SIZES, decode_numbers, decode_remainders, distinct
+from aggregator.index.codec.postings import REMAINDER_SIZES, decode_numbers, decode_remainders
 from aggregator.index.codec.record_codec import decode_record_uncached
 from aggregator.index.snapshot import SegmentStack
 from aggregator.time_units import MINUTE_MS

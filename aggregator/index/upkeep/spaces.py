@@ -16,10 +16,11 @@ import numpy as np
 
 from aggregator import __version__
 from aggregator.analysis.analyzer import SpaceParts, group_of
+from aggregator.analysis.shingles import distinct
 from aggregator.domain import arrival_ms_of
 from aggregator.index import keys
 from aggregator.index.blocks import PLAN
-from aggregator.index.codec.postings import NUMBER_BYTES, decode_numbers, distinct
+from aggregator.index.codec.postings import NUMBER_BYTES, decode_numbers
 from aggregator.index.segments import Segments, scan_block
 from aggregator.store.base import Store
 from aggregator.store.decoding import PLAIN

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.index.codec.postings import distinct
+from aggregator.analysis.shingles import distinct
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]  # row numbers, positions or counts

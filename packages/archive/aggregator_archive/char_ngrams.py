@@ -40,7 +40,7 @@ def char_ngram_sketch(words: Sequence[str]) -> Sketch:
     """Sketch of the distinct n-grams of ``NGRAM_CHARS`` characters of the words written without spaces."""
     hashes = char_ngram_hashes("".join(words))
     opening = max(1, len("".join(words[:OPENING_WORDS])) - NGRAM_CHARS + 1)
-    return shingles.sketch_from_hashes(shingles.sorted_distinct(hashes), hashes, opening)
+    return shingles.sketch_from_hashes(shingles.distinct(hashes), hashes, opening)
 
 
 def char_ngram_hashes(text: str) -> npt.NDArray[np.uint64]:

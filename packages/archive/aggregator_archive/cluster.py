@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aggregator.analysis.shingles import distinct
 from aggregator_archive.arrays import Floats, Pairs, Rows, order_pairs, pack_pairs
 
 # (number of articles, a, b, strength, threshold) -> label of each article
@@ -74,7 +75,7 @@ def pairs_within_components(labels: Rows, max_rows: int = ALL_PAIRS_MAX_TEXTS) -
     sizes = np.diff(np.append(starts, len(labels)))
     found = [np.empty(0, np.uint64)]
     remaining = ALL_PAIRS_MAX_TOTAL
-    for size in np.unique(sizes[(sizes > 2) & (sizes <= max_rows)]).tolist():
+    for size in distinct(sizes[(sizes > 2) & (sizes <= max_rows)]).tolist():
         first, second = np.triu_indices(size, 1)
         group_starts = starts[sizes == size][: remaining // len(first)]
         remaining -= len(group_starts) * len(first)

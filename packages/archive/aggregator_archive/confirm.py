@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis import shingles
+from aggregator.analysis.shingles import distinct
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import confirming_groups
 from aggregator.domain import Sketch
-from aggregator.index.codec.postings import distinct
 from aggregator_archive.arrays import (
     Array,
     Flags,

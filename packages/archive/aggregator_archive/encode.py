@@ -20,10 +20,10 @@ import xxhash
 
 from aggregator.analysis.analyzer import Analyzer, uses_spaces
 from aggregator.analysis.models import load_models
+from aggregator.analysis.shingles import decode_marks
 from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.domain import Article, Sketch, WeightedTerms
 from aggregator.errors import InvalidInput
-from aggregator.index.codec.sketches import decode_marks
 from aggregator_archive import rows
 from aggregator_archive.arrays import Array, save_once
 from aggregator_archive.bitmap_filter import BITMAP_BITS, sample_bitmaps

@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 import numpy as np
 
+from aggregator.analysis.shingles import distinct
 from aggregator_archive.arrays import Rows, unpack_pairs, write_bytes
 from aggregator_archive.pipeline import DedupeResult
 from aggregator_archive.summary import format_date
@@ -43,7 +44,7 @@ def example_pairs(result: DedupeResult) -> list[tuple[int, int, int]]:
     if not len(a):
         return []
     order = np.argsort(result.confirmed.overlaps.containment, kind="stable")
-    chosen = order[np.unique(np.linspace(0, len(order) - 1, MAX_EXAMPLES).astype(int))]
+    chosen = order[distinct(np.linspace(0, len(order) - 1, MAX_EXAMPLES).astype(int))]
     return [(int(at), int(a[at]), int(b[at])) for at in chosen]
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aggregator.analysis.shingles import distinct
 from aggregator.dedup.policy import Policy
-from aggregator.index.codec.postings import distinct
 from aggregator_archive.arrays import Array, Flags, Floats, Rows, unpack_pairs
 from aggregator_archive.columns import Columns
 from aggregator_archive.encode import UNDATED

@@ -37,7 +37,7 @@ from numbers import Real
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from aggregator_client.wire import MAX_YEAR, MIN_YEAR
+MIN_YEAR, MAX_YEAR = 1700, 2199  # dates outside are typing errors or scraping errors
 
 MAX_CHARS = 100  # longer texts are no dates
 

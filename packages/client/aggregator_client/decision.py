@@ -11,12 +11,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from aggregator_client.dates import with_parsed_date
+from aggregator_client.dates import MAX_YEAR, MIN_YEAR, with_parsed_date
 from aggregator_client.errors import InvalidInput, Unavailable
 from aggregator_client.surrogates import whole_text
 from aggregator_client.wire import (
-    MAX_YEAR,
-    MIN_YEAR,
     ArticleIn,
     OffsetDatetime,
     Problem,

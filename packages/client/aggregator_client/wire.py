@@ -28,7 +28,6 @@ def doc(description: str, *examples: Any, **limits: Any) -> Meta:
 
 
 MAX_URL_CHARS = 4096  # as in analysis/article_id.py, which clients do not load
-MIN_YEAR, MAX_YEAR = 1700, 2199  # dates outside are typing errors or scraping errors
 MAX_TITLE_CHARS = 2000
 MAX_SOURCE_CHARS = 300
 MAX_PROFILE_CHARS = 40

@@ -16,7 +16,6 @@ from aggregator.index.codec.postings import (
     compact_bucket,
     decode_numbers,
     decode_remainders,
-    distinct,
     encode_sketch_postings,
     encode_term_postings,
     entries_of_terms,
@@ -253,16 +252,6 @@ def test_appended_entries_are_added_by_sketch_keys(
     expected = numbers_sharing_each(after, [wanted], floor)[0][:2]
     assert [part.tolist() for part in found] == [part.tolist() for part in expected]
     assert [part.dtype for part in found] == [part.dtype for part in expected]
-
-
-@pytest.mark.parametrize("dtype", [np.uint64, np.int64, np.uint32])
-@given(values=st.lists(st.integers(0, 2**31), max_size=30), repeats=st.integers(1, 3))
-def test_each_value_is_kept_once_in_order(dtype: type, values: list[int], repeats: int) -> None:
-    """As ``sorted(set(...))`` gives, with the type of the array."""
-    found: np.ndarray = distinct(np.array(values * repeats, dtype))
-
-    assert found.tolist() == sorted(set(values))
-    assert found.dtype == dtype
 
 
 @given(values=st.lists(st.integers(0, 9)), others=st.lists(st.integers(0, 9)))

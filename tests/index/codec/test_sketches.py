@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.analysis.shingles import IGNORED_LOW_BITS, MAX_SKETCH_KEYS, build_sketch
-from aggregator.index.codec.sketches import decode_marks, decode_sketch_samples, encode_sketch_sample
+from aggregator.analysis.shingles import IGNORED_LOW_BITS, MAX_SKETCH_KEYS, build_sketch, decode_marks
+from aggregator.index.codec.sketches import decode_sketch_samples, encode_sketch_sample
 
 
 @given(st.sets(st.integers(0, 2**32 - 1), max_size=200))

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.shingles import SHINGLE_WORDS, hashes_in_order, sorted_distinct, word_hash
+from aggregator.analysis.shingles import SHINGLE_WORDS, distinct, hashes_in_order, word_hash
 from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
@@ -39,7 +39,7 @@ DEFAULT_LANGUAGE = "en"  # of articles that declare none
 
 def shingle_hashes(words: Sequence[str], width: int = SHINGLE_WORDS) -> npt.NDArray[np.uint64]:
     """Sorted distinct hashes, (n,) uint64, of all runs of ``width`` words; fewer words are one shingle."""
-    return sorted_distinct(hashes_in_order(np.fromiter(map(word_hash, words), np.uint64, len(words)), width))
+    return distinct(hashes_in_order(np.fromiter(map(word_hash, words), np.uint64, len(words)), width))
 
 
 @dataclass(frozen=True, slots=True)

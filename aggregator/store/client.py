@@ -29,6 +29,7 @@ from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
+from redis.driver_info import DriverInfo
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.address import URL_FORMS, StoreAddress, parse_address
@@ -77,7 +78,7 @@ def open_client(
         "socket_timeout": socket_timeout_s,
         "socket_connect_timeout": min(connect_timeout_s, socket_timeout_s),
         "health_check_interval": _HEALTH_CHECK_INTERVAL_S,
-        "decode_responses": False,
+        "driver_info": DriverInfo(),  # made once: it reads the package's metadata for 1 ms
         "protocol": 2,  # RESP3 is not needed, and its push messages hide a dead idle connection
         "retry": Retry(NoBackoff(), 0),
     }

@@ -608,6 +608,14 @@ def test_a_password_that_is_not_escaped_is_no_host_name(password: str) -> None:
     open_client("redis://doc:p%40ss%2Fw%23rd@store.example:6379/0")
 
 
+def test_a_connection_reads_no_metadata_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process opens one per second, to see where the address leads; reading them takes 1 ms."""
+    client = open_client("redis://store.example:6379/0")
+    monkeypatch.setattr("redis.utils.get_lib_version", lambda: pytest.fail("the metadata were read"))
+
+    client._driver_client.connection_pool.make_connection()
+
+
 async def test_a_name_that_cannot_be_resolved_is_a_matter_of_dns() -> None:
     """Waited for: it may be back soon."""
     store = open_client("redis://no-such-store.invalid:6379", connect_timeout_s=2.0)

@@ -261,7 +261,10 @@ async def test_a_problem_of_most_outlets_is_said_once(client: Client, service: S
     await service.background.source_collector.run_once()
     page = await (await client.get("/sources")).text()
 
-    assert "HTML left in the text (2 of 2 outlets)." in page and ">HTML left in the text</td>" not in page
+    assert (
+        "HTML left in the text (2 of the 2 outlets with at least 10 articles)." in page
+        and ">HTML left in the text</td>" not in page
+    )
 
 
 async def test_outlets_of_one_family_on_an_event(client: Client, service: Service, stored: None) -> None:

@@ -8,6 +8,7 @@ import sys
 import msgspec
 
 from aggregator.app import open_service
+from aggregator.auth.api_keys import audit_log
 from aggregator.contract.encoding import article_ref
 from aggregator.errors import EXIT_OK
 from aggregator.provenance.audit import audit
@@ -27,6 +28,8 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
         untrusted = True if args.distrust else False if args.trust else None
         event_ids_of = service.events.repository.event_ids_of
         found = await audit(index, args.source, event_ids_of, delete, untrusted=untrusted)
+        if untrusted is not None:
+            audit_log.info("source %r untrusted=%s articles=%d", args.source, untrusted, len(found.articles))
         for copy in found.copies:
             print(msgspec.json.encode(article_ref(copy)).decode())
         events = ", ".join(f"{count} in {id_}" for id_, count in found.events.items()) or "none in an event"
@@ -36,5 +39,6 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
         print(f"{len(found.articles)} articles{deleted} ({events}); {copies}", file=sys.stderr)
         if not found.articles:
             hint = f"; did you mean {found.similar}?" if found.similar else "."
-            print(f"No article of this source is stored: check the name{hint}", file=sys.stderr)
+            undo = " `--trust` undoes this." if untrusted else ""
+            print(f"No article of this source is stored: check the name{hint}{undo}", file=sys.stderr)
     return EXIT_OK

@@ -59,7 +59,7 @@ audit_log = logging.getLogger("aggregator.audit")
 
 
 class ApiKey(msgspec.Struct, frozen=True):
-    """A stored API key; ``expires_ms`` None: never; ``sources``: only articles of these, () for all."""
+    """A stored API key; ``expires_ms`` None: never; ``sources`` () for all; ``replaced_by``: the new id."""
 
     id: str
     name: str
@@ -68,6 +68,7 @@ class ApiKey(msgspec.Struct, frozen=True):
     created_ms: int
     expires_ms: int | None = None
     sources: tuple[str, ...] = ()
+    replaced_by: str = ""
 
     def is_active(self, now_ms: int) -> bool:
         """Whether the key has not expired."""
@@ -251,7 +252,7 @@ class ApiKeys:
                 raise NotFound(f"There is no key {id_[:200]!r}.")
             key, text = _new_key(old.name, old.role, now_ms, None, old.sources)
             ends_ms = min(now_ms + overlap_ms, old.expires_ms or now_ms + overlap_ms)
-            known[id_] = msgspec.structs.replace(old, expires_ms=ends_ms)
+            known[id_] = msgspec.structs.replace(old, expires_ms=ends_ms, replaced_by=key.id)
             known[key.id] = key
             return key, text
 

@@ -107,7 +107,10 @@ async def _check_keys(service: Service) -> list[Finding]:
     for key in active:
         if key.expires_ms is not None and key.expires_ms < notice_until_ms:
             expiry = f"The key of {key.name!r} expires on {format_minute(key.expires_ms)}"
-            findings.append(note("access", f"{expiry}; `aggregator keys rotate` replaces it."))
+            remedy = "`aggregator keys rotate` replaces it"
+            if any(successor.id == key.replaced_by for successor in active):
+                remedy = f"it was rotated to {key.replaced_by}: nothing to do once its user sends that"
+            findings.append(note("access", f"{expiry}; {remedy}."))
     return findings
 
 
@@ -134,11 +137,9 @@ async def _check_detector(service: Service) -> list[Finding]:
     sentence = f"{learning}.".capitalize()
     if history and history.late:
         findings.append(ok("events", f"Late articles that changed what is usual: {history.late}."))
-    if learning.is_complete:
-        findings.append(ok("events", sentence))
-    else:
-        remedy = "Until then routine may fire; `aggregator ingest --backfill` shortens it."
-        findings.append(note("events", f"{sentence} {remedy}"))
+    if not learning.is_complete:
+        sentence += " Until then routine may fire; `aggregator ingest --backfill` shortens it."
+    findings.append((ok if learning.is_complete else note)("events", sentence))
     findings += [ok("events", f"{reason}.") for reason in (history.reasons if history else ())]
     return findings
 

@@ -95,6 +95,7 @@ async def test_rotation_keeps_both_keys_active_for_the_overlap(store: Store, clo
     assert authenticated is not None and authenticated.id == old.id
     assert (await keys.authenticate(second)) == new
     assert (new.name, new.role, new.sources, new.expires_ms) == ("Crawler", "crawler", ("Gazette",), None)
+    assert {key.id: key.replaced_by for key in await keys.list_keys()} == {old.id: new.id, new.id: ""}
     clock.now_ms += 60_000
     assert await keys.authenticate(text) is None
     assert await keys.authenticate(second) == new

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import pytest
 
@@ -48,7 +49,18 @@ def test_keys_and_detector_lag_are_reported(
         == "ok: 3 active keys (1 admin, 1 editor, 1 reader), 0 expired; bootstrap key not set."
     )
     assert after["access"][1].startswith("note: The key of 'prometheus' expires on ")
+    assert after["access"][1].endswith("; `aggregator keys rotate` replaces it.")
     assert len(after["access"]) == 2
+
+    assert main(["keys", "list", "--store", valkey_url]) == 0
+    (old,) = re.findall(r"^(\S+) .*prometheus", capsys.readouterr().out, re.MULTILINE)
+    assert main(["keys", "rotate", old, "--store", valkey_url]) == 0
+    new = capsys.readouterr().out.split("_")[1]
+    rotated = findings()["access"]
+    assert rotated[1].endswith(f"; it was rotated to {new}: nothing to do once its user sends that.")
+    assert main(["keys", "revoke", new, "--store", valkey_url]) == 0
+    capsys.readouterr()
+    assert findings()["access"][1].endswith("; `aggregator keys rotate` replaces it.")
 
 
 def test_missing_and_expired_keys_are_reported(

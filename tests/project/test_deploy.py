@@ -82,9 +82,11 @@ def test_the_unit_of_the_guide_is_upgraded_in_its_own_environment() -> None:
     """Another environment than that of the unit would not be started."""
     unit = (DEPLOY / "aggregator.service").read_text(encoding="utf-8")
     guide = (ROOT / "docs/guides/upgrading.md").read_text(encoding="utf-8")
+    production = (ROOT / "docs/guides/production.md").read_text(encoding="utf-8")
     (environment,) = re.findall(r"^ExecStart=(\S+)/bin/aggregator serve$", unit, re.MULTILINE)
 
-    assert f"{environment}/bin/pip install ./packages/client ." in guide
+    install = f"{environment}/bin/pip install ./packages/client '.[chinese]'"
+    assert all(install in text for text in (unit, guide, production))  # with the extra, as the image has it
     assert f"{environment}/bin/aggregator restore" in guide
 
 

@@ -11,10 +11,7 @@ from aggregator.index.upkeep.spaces import StoredSpace, count_articles
 
 @dataclass(frozen=True, slots=True)
 class SpaceStatistics:
-    """One space. ``articles``: see ``count_articles``; ``oldest_ms``: None without any; live ``segments``.
-
-    ``sketch_width``: that of the writable segment.
-    """
+    """A space: ``articles`` of ``count_articles``, live ``segments``, ``sketch_width`` of the writable."""
 
     articles: int
     oldest_ms: int | None

@@ -331,7 +331,7 @@ def build_articles(
         ingest=ingest,
         dual_writer=dual_writer,
         related=related,
-        explain=Explainer(index, analyze_many, policies),
+        explain=Explainer(index, analyze_many, policies, related),
         search=ArticleSearch(index, HeadlineIndex(index)),
         provenance=ProvenanceQueries(index),
         sources=SourceDirectory(index.store),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby, pairwise
 from operator import itemgetter
 
 from aggregator.analysis.analyzer import shingle_width, uses_spaces
 from aggregator.analysis.source import with_source
-from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.spelling import normalize_spelling
@@ -29,11 +27,9 @@ from aggregator.domain import AnalyzeMany, Article, ArticleRecord, build_record
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.index.codec.record_codec import decompress_text
-from aggregator.queries.reasons import kind_of, sentences, shared_words
-from aggregator.queries.relatedness import MIN_PROBABILITY as MIN_SCORE
-from aggregator.queries.relatedness import NO_RARITY, probability, related_evidence
-from aggregator.time_units import HOUR_MS
-from aggregator_client.wire import ExplainOut, ExplainSideOut, OverlapOut, RelatednessOut, SharedWord
+from aggregator.queries.reasons import relatedness_out
+from aggregator.queries.related import RelatedArticles, Subject, subject_of
+from aggregator_client.wire import ExplainOut, ExplainSideOut, OverlapOut, RelatednessOut
 
 MAX_ITEMS_SHOWN = 200
 MISSING_TEXTS_NOTE = (
@@ -64,14 +60,18 @@ class ComparedArticle:
     label: str
     record: ArticleRecord
     text: str | None
+    subject: Subject
     policy: str = ""
 
 
 class Explainer:
     """Compares two articles under the thresholds of a profile, or those of the default policy."""
 
-    def __init__(self, index: Index, analyze_many: AnalyzeMany, profiles: PolicyProfiles) -> None:
+    def __init__(
+        self, index: Index, analyze_many: AnalyzeMany, profiles: PolicyProfiles, related: RelatedArticles
+    ) -> None:
         self._index, self._analyze_many, self._profiles = index, analyze_many, profiles
+        self._related = related
 
     async def explain_pair(self, a: str | Article, b: str | Article, *, profile: str = "") -> ExplainOut:
         """Compare two articles, each a stored id or a text. Raises InvalidInput, NotFound, NoText."""
@@ -85,11 +85,12 @@ class Explainer:
         """Compare two loaded articles under a profile, by default that of the later one (not stored: now)."""
         later = _in_order(first, second)[1]
         selected = self._profiles.select(profile or later.policy, later.record.source)
-        rarity = NO_RARITY
-        if first.record.space in self._index.spaces:  # else of another model
-            rarity = (await self._index.related.find(first.record, first.record.id)).rarity
+        related = None
+        if first.record.space == second.record.space and first.record.space in self._index.spaces:
+            judged = await self._related.judge(first.subject, second.record, second.subject.group)
+            related = relatedness_out(*judged)
         # In a thread: the shared passages of two texts of some megabytes take a second.
-        return await asyncio.to_thread(explain, first, second, selected.policy, selected.name, rarity)
+        return await asyncio.to_thread(explain, first, second, selected.policy, selected.name, related)
 
     async def load_pair(self, a: str | Article, b: str | Article) -> tuple[ComparedArticle, ComparedArticle]:
         """Read or analyze two articles for ``explain``. Raises NotFound, NoText, StoreUnavailable."""
@@ -103,11 +104,12 @@ class Explainer:
                 raise analysis
             label = article.id or article.title[:80] or "(text)"
             record = build_record(with_source(article), analysis)
-            return ComparedArticle(label, record, analysis.text or article.title, article.policy)
-        record = (await self._index.articles.get(id_or_article)).record
-        stored = await self._index.records.read_text(record.number)
-        text = decompress_text(stored) if stored is not None else ""
-        return ComparedArticle(record.id, record, text or (None if record.text_words else record.title))
+            subject = Subject("", record, published_ms=record.published_at_ms)
+            return ComparedArticle(label, record, analysis.text or article.title, subject, article.policy)
+        stored = await self._index.articles.get(id_or_article)
+        record, packed = stored.record, await self._index.records.read_text(stored.record.number)
+        text = decompress_text(packed) if packed else None if record.text_words else record.title
+        return ComparedArticle(record.id, record, text, subject_of(stored))
 
 
 def explain(
@@ -115,9 +117,9 @@ def explain(
     second: ComparedArticle,
     policy: Policy,
     profile: str = DEFAULT_PROFILE,
-    rarity: Mapping[str, float] = NO_RARITY,
+    relatedness: RelatednessOut | None = None,
 ) -> ExplainOut:
-    """Compare two articles under the policy of a profile; ``rarity`` of the first one's terms; pure."""
+    """Compare two articles under the policy of a profile; pure."""
     a, b = first.record, second.record
     earlier, later = (article.record for article in _in_order(first, second))
     comparable = a.space == b.space
@@ -137,12 +139,10 @@ def explain(
             why = "updates_are_new is on" if policy.updates_are_new else "in short texts they are the news"
             summary += f" But their figures differ, and {why}: the later one is related."
     else:
-        cause = f"Different languages ({a.lang} and {b.lang})"
-        if a.lang == b.lang:
-            cause = "Analyzed with different models"
-        summary = f"{cause}: they are never judged as copies."
+        one_language, other = "Analyzed with different models", f"Different languages ({a.lang} and {b.lang})"
+        cause = one_language if a.lang == b.lang else other
+        summary = f"{cause}: not compared, neither as copies nor as related."
     overlap = evidence.overlap
-    relatedness = _relatedness(a, b, evidence, rarity) if comparable else None
     sides = [
         ExplainSideOut(
             label=side.label,
@@ -181,24 +181,6 @@ def explain(
         reversed=is_match and is_reversed(later, earlier),
         shared_passages=passages[0],
         policy=profile,
-    )
-
-
-def _relatedness(
-    a: ArticleRecord, b: ArticleRecord, evidence: Evidence, rarity: Mapping[str, float]
-) -> RelatednessOut:
-    similarity = float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0])
-    are_stored, shared = a.number and b.number, shared_words(a, b, rarity)
-    hours = abs(a.publication_ms - b.publication_ms) / HOUR_MS if are_stored else evidence.hours_apart
-    related = related_evidence(a, b, similarity, evidence.distance, rarity, hours)
-    score, kind = probability(related), kind_of(related, (hours or 0.0) / 24)
-    return RelatednessOut(
-        sentences(kind, score, shared, hours),
-        round(similarity, 3),
-        round(score, 3),
-        kind if score >= MIN_SCORE else "",
-        list(itertools.starmap(SharedWord, shared)),
-        None if hours is None else round(hours, 2),
     )
 
 

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -85,8 +85,7 @@ class SearchFilter:
 NO_FILTER: Final = SearchFilter()
 
 
-@dataclass(frozen=True, slots=True)
-class Hits:
+class Hits(NamedTuple):
     """Rows that match: article number, ``score`` and number of the space; all (n,), unordered."""
 
     numbers: Numbers

@@ -13,7 +13,7 @@ from aggregator.analysis.term_profile import FloatArray, unit_vectors
 from aggregator.analysis.text.normalization import source_key
 from aggregator.domain import ArticleRecord
 from aggregator.queries.reasons import STORY_DAYS
-from aggregator.queries.relatedness import ScoredArticle
+from aggregator.queries.relatedness import ScoredArticle, best_of_groups
 from aggregator.time_units import DAY_MS
 
 DEFAULT_HALF_LIFE_MS = 7 * DAY_MS
@@ -69,12 +69,18 @@ class RelatedOptions:
         age = max(0, from_ms - found.record.publication_ms) / half_life_ms if half_life_ms else 0.0
         return log2(max(probability, _SMALLEST)) - age
 
-    def current(self, found: Sequence[ScoredArticle], minimum: float) -> list[ScoredArticle]:
-        """By default only what is likelier than ``minimum``, by its age as a multiple of a story's."""
-        if self.half_life_ms is None and self.since_ms is None and self.until_ms is None:
-            odds = 1 / max(minimum, _SMALLEST) - 1
-            found = [f for f in found if 1 / f.probability - 1 <= odds / max(1, f.evidence.days / STORY_DAYS)]
-        return list(found)
+    def needed(self, found: ScoredArticle, minimum: float) -> float:
+        """The least probability at which it is listed; by default of an event any, else more with its age."""
+        if found.in_event:
+            return self.min_score or 0.0
+        is_timeless = self.half_life_ms is not None or self.since_ms is not None or self.until_ms is not None
+        stories = 1.0 if is_timeless else max(1.0, found.evidence.days / STORY_DAYS)
+        return stories * minimum / (1 + (stories - 1) * minimum)
+
+    def listed(self, scored: Sequence[ScoredArticle], minimum: float) -> list[ScoredArticle]:
+        """One article of each group in which one is likely enough, the likeliest first."""
+        groups = {each.group for each in scored if each.probability >= self.needed(each, minimum)}
+        return [each for each in best_of_groups(scored) if each.group in groups]
 
 
 DEFAULT_OPTIONS = RelatedOptions()

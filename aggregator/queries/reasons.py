@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
+from itertools import starmap
 
 from aggregator.analysis.text import tokenizer
-from aggregator.domain import Analysis, ArticleRecord, RelatedKind
-from aggregator.queries.relatedness import MIN_PROBABILITY, NO_RARITY, RelatedEvidence
+from aggregator.domain import Analysis, ArticleRecord, RelatedItem, RelatedKind
+from aggregator.queries.relatedness import NO_RARITY, RelatedEvidence
+from aggregator_client.wire import RelatednessOut, SharedWord
 
 MAX_SHARED = 5
 # Older by more days an article tells how a subject began, not the same news.
@@ -16,7 +18,7 @@ STORY_DAYS = 3.0
 SAME_STORY = 0.4
 NAME_TERMS = 2  # so many or fewer in common are a name, not a subject
 _PUNCTUATION = "\"'.,:;!?()[]«»„“”‘’–—"
-_SENTENCES: Mapping[RelatedKind, str] = {
+_SENTENCES: Mapping[str, str] = {
     "part_of": "One contains the other",
     "same_event": "They belong to one event",
     "same_story": "They tell one story",
@@ -51,15 +53,15 @@ def _words(title: str, lang: str) -> dict[str, str]:
     return {terms[0]: word for terms, word in pairs if len(terms) == 1}
 
 
-def sentences(
-    kind: RelatedKind, probability: float, words: Sequence[tuple[str, float]], hours: float | None
-) -> str:
-    """The relation in two short sentences; ``hours``: between them."""
-    names = ", ".join(word for word, _ in words) or "nothing"
-    apart = ""
-    if hours is not None:
-        apart = f", {hours:.0f} h apart" if hours < 48 else f", {hours / 24:.0f} days apart"
-    one_subject = f"Probability of one subject {probability:.3f}"
-    if probability < MIN_PROBABILITY:
-        return f"{one_subject}, less than {MIN_PROBABILITY}: not related. Common words: {names}{apart}."
-    return f"{one_subject}: both are about {names}. {_SENTENCES[kind]}{apart}."
+def relatedness_out(item: RelatedItem, why_not: str) -> RelatednessOut:
+    """The relation in two short sentences and in fields; ``why_not``: reason for not listing it, or ""."""
+    names, hours = ", ".join(word for word, _ in item.shared) or "nothing", item.hours_apart or 0.0
+    apart = f"{hours:.0f} h apart" if hours < 48 else f"{hours / 24:.0f} days apart"
+    text, kind = f"Probability of one subject {item.score:.3f}", "" if why_not else item.kind
+    if why_not:
+        text += f", {why_not}: not listed. Common words: {names}; {apart}."
+    else:
+        text += ", by wording alone" if kind == "same_event" else ""
+        text += f": both are about {names}. {_SENTENCES[item.kind]}, {apart}."
+    words = list(starmap(SharedWord, item.shared))
+    return RelatednessOut(text, not why_not, item.similarity, item.score or 0, kind, words, item.hours_apart)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from aggregator.analysis.term_profile import unit_vectors
+from aggregator.analysis.simhash import hamming_distance
+from aggregator.analysis.term_profile import cosines, unit_vectors
 from aggregator.domain import NO_SKETCH, Analysis, AnalyzeMany, Article, ArticleRecord, Outcome, RelatedItem
 from aggregator.errors import AggregatorError
 from aggregator.index import Index, StoredArticle
@@ -20,13 +21,7 @@ from aggregator.index.candidates import RelatedCandidates
 from aggregator.queries import ranking
 from aggregator.queries.ranking import DEFAULT_OPTIONS, Ranked, RelatedOptions
 from aggregator.queries.reasons import kind_of, shared_words
-from aggregator.queries.relatedness import (
-    MIN_PROBABILITY,
-    ScoredArticle,
-    best_of_groups,
-    probability,
-    related_evidence,
-)
+from aggregator.queries.relatedness import MIN_PROBABILITY, ScoredArticle, probability, related_evidence
 from aggregator.time_units import HOUR_MS
 
 MAX_EVENT_MEMBERS = 64
@@ -40,9 +35,6 @@ MAX_LOOKUPS = 3
 # An interest of several for which there is no answer is represented by an article that is likelier than not.
 EVEN_ODDS = 0.5
 
-K = TypeVar("K")
-V = TypeVar("V")
-# First number of an article's group -> ids of the articles of its event, oldest first; () without one.
 Groups = frozenset[int | None]
 
 
@@ -62,7 +54,7 @@ class Subject:
 
     def asked_ms(self, now_ms: int) -> int:
         """Its date; the present for a text without one."""
-        if isinstance(self.article, ArticleRecord):
+        if isinstance(self.article, ArticleRecord) and self.article.number:
             return self.article.publication_ms
         return now_ms if self.published_ms is None else self.published_ms
 
@@ -75,13 +67,20 @@ class Found:
     asked_ms: int
     event_numbers: Sequence[int]
     candidates: RelatedCandidates
-    ranked: Ranked
+    ranked: Ranked = field(default_factory=list)
 
-    def item(self, scored: ScoredArticle, copies: int) -> RelatedItem:
+    def score(self, record: ArticleRecord, group: int, similarity: float, distance: int) -> ScoredArticle:
+        """An article with its probability; no time counts within an event."""
+        at_ms = record.publication_ms if record.number else record.published_at_ms or self.asked_ms
+        in_event, hours = record.number in self.event_numbers, (self.asked_ms - at_ms) / HOUR_MS
+        known = similarity, distance, self.candidates.rarity
+        evidence = related_evidence(self.subject.article, record, *known, 0.0 if in_event else hours)
+        return ScoredArticle(record, group, evidence, probability(evidence), in_event, hours)
+
+    def item(self, scored: ScoredArticle, copies: int = 0) -> RelatedItem:
         """An answer, with the reasons for it."""
-        record, evidence, article = scored.record, scored.evidence, self.subject.article
-        hours = (self.asked_ms - record.publication_ms) / HOUR_MS
-        kind = "same_event" if record.number in self.event_numbers else kind_of(evidence, hours / 24)
+        record, evidence, hours = scored.record, scored.evidence, scored.hours_older
+        kind = "same_event" if scored.in_event else kind_of(evidence, hours / 24)
         return RelatedItem.of(
             record,
             evidence.distance,
@@ -89,7 +88,7 @@ class Found:
             score=round(scored.probability, 3),
             copies=copies,
             kind="part_of" if self.subject.part_of == record.id else kind,
-            shared=shared_words(article, record, self.candidates.rarity),
+            shared=shared_words(self.subject.article, record, self.candidates.rarity),
             hours_apart=round(abs(hours), 1),
             because_of=self.subject.id,
         )
@@ -118,7 +117,7 @@ class RelatedArticles:
         subject = self._subject_cache.get(id_)
         found = await self._find(subject, options) if subject is not None else None
         if found is None:
-            subject = _subject_of(await self._index.articles.get(id_))
+            subject = subject_of(await self._index.articles.get(id_))
             _cache_put(self._subject_cache, id_, subject)
             found = await self._find(replace(subject, binding=None), options)
         return await self._answer([found], [1.0], options)
@@ -132,7 +131,7 @@ class RelatedArticles:
         answered according to its weight.
         """
         stored = await self._index.articles.get_many(list(read_ms))
-        subjects = [replace(_subject_of(stored[id_]), binding=None) for id_ in read_ms if id_ in stored]
+        subjects = [replace(subject_of(stored[id_]), binding=None) for id_ in read_ms if id_ in stored]
         not_found = [id_ for id_ in read_ms if id_ not in stored]
         vectors = unit_vectors([(s.article.terms, s.article.minor_terms) for s in subjects])
         interests = ranking.interests_of(vectors, [read_ms[s.id] for s in subjects], options.limit)
@@ -154,6 +153,31 @@ class RelatedArticles:
         found = await self._find(Subject("", analysis, published_ms=article.published_at_ms), options)
         return await self._answer([found], [1.0], options)
 
+    async def judge(self, a: Subject, b: ArticleRecord, group: int | None) -> tuple[RelatedItem, str]:
+        """``b`` (``group`` None: it is not stored) as the list of ``a`` may have it, and why it does not."""
+        found, article, why_not = await self._look_up(a, self._clock()), a.article, ""
+        similarity = float(cosines((article.terms, article.minor_terms), [(b.terms, b.minor_terms)])[0])
+        distance = hamming_distance(article.fingerprint, b.fingerprint)
+        scored = found.score(b, group or 0, similarity, distance)
+        needed = DEFAULT_OPTIONS.needed(scored, self._min_score)
+        if group is not None and group == a.group:
+            why_not = "but they are copies of one article"
+        elif group not in (None, b.first_version):
+            why_not = "but it is a copy, and lists have originals"
+        elif scored.probability < min(needed, self._min_score):
+            why_not = f"less than {self._min_score}"
+        elif scored.probability < needed:
+            why_not = f"less than {needed:.3f}, needed so far apart (with half_life=0 {self._min_score})"
+        elif group is not None and b.number not in (*found.candidates.numbers, *found.event_numbers):
+            why_not = "but no common word is rare enough to find it"
+        return found.item(scored), why_not
+
+    async def _look_up(self, subject: Subject, now_ms: int) -> Found:
+        candidates, event_numbers = await asyncio.gather(
+            self._index.related.find(subject.article, subject.id), self._event_members(subject, now_ms)
+        )
+        return Found(subject, subject.asked_ms(now_ms), event_numbers, candidates)
+
     async def _find(
         self, subject: Subject, options: RelatedOptions, excluded: Groups = frozenset(), at_least: float = 1.0
     ) -> Found | None:
@@ -161,10 +185,8 @@ class RelatedArticles:
 
         None if the subject was cached and its id is bound to something else by now.
         """
-        now_ms = self._clock()
-        candidates, event_numbers = await asyncio.gather(
-            self._index.related.find(subject.article, subject.id), self._event_members(subject, now_ms)
-        )
+        found = await self._look_up(subject, now_ms := self._clock())
+        candidates, event_numbers = found.candidates, found.event_numbers
         if subject.binding is not None and (
             candidates.own_binding is None
             or subject.binding != (candidates.own_binding.number, candidates.own_binding.outcome)
@@ -172,25 +194,16 @@ class RelatedArticles:
             return None
         minimum = self._min_score if options.min_score is None else options.min_score
         loaded = await self._index.related.load_candidates(candidates, event_numbers)
-        ids = options.exclude_ids
-        excluded |= {c.canonical[1] for c in loaded if c.record.id in ids or c.canonical[0] in ids}
-        excluded |= {subject.group}
+        ids = {*options.exclude_ids}
+        excluded |= {subject.group, *(c.canonical[1] for c in loaded if ids & {c.record.id, c.canonical[0]})}
         shown = [c for c in loaded if c.canonical[1] not in excluded and options.matches(c.record)]
         shown.sort(key=lambda c: (c.record.number not in event_numbers, -c.evidence.similarity))
-        scored, asked_ms = list[ScoredArticle](), subject.asked_ms(now_ms)
-        for candidate in shown[: len(event_numbers) + max(MIN_COMPARED, 2 * options.limit)]:
-            record, found = candidate.record, candidate.evidence
-            in_event = record.number in event_numbers  # no time counts between its members
-            hours = 0.0 if in_event else (asked_ms - record.publication_ms) / HOUR_MS
-            evidence = related_evidence(
-                subject.article, record, found.similarity, found.distance, candidates.rarity, hours
-            )
-            likely = max(probability(evidence), minimum if in_event else 0.0)
-            scored.append(ScoredArticle(record, candidate.canonical[1], evidence, likely))
-        least = min(minimum, at_least)
-        best = options.current(best_of_groups(scored, least), least)
-        ranked = [(options.log_weight(each, asked_ms, now_ms), each) for each in best]
-        return Found(subject, asked_ms, event_numbers, candidates, ranked)
+        scored = [
+            found.score(c.record, c.canonical[1], c.evidence.similarity, c.evidence.distance)
+            for c in shown[: len(event_numbers) + max(MIN_COMPARED, 2 * options.limit)]
+        ]
+        best = options.listed(scored, min(minimum, at_least))
+        return replace(found, ranked=[(options.log_weight(s, found.asked_ms, now_ms), s) for s in best])
 
     async def _find_interest(
         self, articles: Sequence[Subject], options: RelatedOptions, read: Groups, least: float
@@ -205,7 +218,7 @@ class RelatedArticles:
         for subject in articles[:MAX_LOOKUPS]:
             if (found := await self._find(subject, options, read, least)) is None:
                 continue
-            if likely := [each for each in found.ranked if each[1].probability >= self._min_score]:
+            if likely := [r for r in found.ranked if r[1].in_event or r[1].probability >= self._min_score]:
                 return replace(found, ranked=likely)
             weak = weak or replace(found, ranked=found.ranked[:1])
         return weak
@@ -243,13 +256,14 @@ class RelatedArticles:
         return numbers
 
 
-def _subject_of(stored: StoredArticle) -> Subject:
+def subject_of(stored: StoredArticle) -> Subject:
+    """A stored article, to look for related ones."""
     record = replace(stored.record, sketch=NO_SKETCH)
     binding = record.number, stored.outcome
     return Subject(record.id, record, stored.group, binding, part_of=stored.outcome.part_of)
 
 
-def _cache_put(cache: dict[K, V], key: K, value: V) -> None:
+def _cache_put(cache: dict[Any, Any], key: object, value: object) -> None:
     """Set ``cache[key]``; evicts the entry that was written longest ago."""
     cache.pop(key, None)
     cache[key] = value

@@ -48,6 +48,8 @@ class ScoredArticle:
     group: int
     evidence: RelatedEvidence
     probability: float
+    in_event: bool = False  # of the article that it is related to
+    hours_older: float = 0.0  # than that one
 
 
 def related_evidence(
@@ -89,8 +91,8 @@ def features(evidence: RelatedEvidence) -> tuple[float, ...]:
 BIAS, WEIGHTS = -3.98, (5.83, 1.96, 1.18, -0.74)
 
 
-def best_of_groups(scored: Iterable[ScoredArticle], minimum: float) -> list[ScoredArticle]:
-    """One article of each duplicate group, the likeliest first (ties: latest first), none below ``minimum``.
+def best_of_groups(scored: Iterable[ScoredArticle]) -> list[ScoredArticle]:
+    """One article of each duplicate group, the likeliest first (ties: latest first).
 
     Of a group it is the original if that was found; the probability is that of the likeliest copy.
     """
@@ -98,5 +100,5 @@ def best_of_groups(scored: Iterable[ScoredArticle], minimum: float) -> list[Scor
     for each in sorted(scored, key=lambda s: (s.probability, s.record.number), reverse=True):
         kept = best.setdefault(each.group, each)
         if each.record.first_version == each.group:
-            best[each.group] = replace(kept, record=each.record)
-    return [each for each in best.values() if each.probability >= minimum]
+            best[each.group] = replace(each, evidence=kept.evidence, probability=kept.probability)
+    return list(best.values())

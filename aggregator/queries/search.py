@@ -134,11 +134,9 @@ class ArticleSearch:
         if is_cut:  # what is worse than the last of these has not been read
             found = [result for result in found if result.key >= top[-1][:2]]
         page = found[:limit]
-        next_key: ResultKey | None = None
+        next_key: ResultKey | None = top[-1][:2] if is_cut else None
         if len(found) > limit or (is_cut and len(page) == limit):
             next_key = page[-1].key
-        elif is_cut:
-            next_key = top[-1][:2]
         return SearchResult(
             articles=tuple(page),
             total=total,
@@ -159,8 +157,7 @@ class ArticleSearch:
                 found.append(part)
                 if at % CHUNKS_PER_YIELD == CHUNKS_PER_YIELD - 1:
                     await asyncio.sleep(0)
-        columns = ([getattr(part, name) for part in found] for name in ("numbers", "scores", "spaces"))
-        return Hits(*map(np.concatenate, columns))
+        return Hits(*map(np.concatenate, zip(*found, strict=True)))
 
     async def _by_terms(
         self, groups: Sequence[TermGroup], terms: Iterable[str], search_filter: SearchFilter
@@ -180,9 +177,9 @@ class ArticleSearch:
         stored = await self._load({number: spaces[number] for number in newest})
         by_language = {lang: group for group in groups for lang in group.languages}
         results = (
-            _compare(article, by_language.get(article.record.lang))
+            _compare(article, by_language[article.record.lang])
             for article in stored.values()
-            if search_filter.matches(article.record, article.outcome)
+            if article.record.lang in by_language and search_filter.matches(article.record, article.outcome)
         )
         return [result for result in results if result is not None]
 
@@ -224,10 +221,8 @@ def term_groups(query: str, languages: Iterable[str]) -> list[TermGroup]:
     return [TermGroup(frozenset(langs), *key) for key, langs in by_terms.items()]
 
 
-def _compare(article: StoredArticle, group: TermGroup | None) -> FoundArticle | None:
+def _compare(article: StoredArticle, group: TermGroup) -> FoundArticle | None:
     """The result that an article is, from its record; None if it lacks too many words."""
-    if group is None:
-        return None
     record = article.record
     headline, source = search_terms(record.title, record.lang), source_terms(record.source, record.lang)
     known = {*headline, *source, *(unaccented(term) for term, _ in record.terms)}

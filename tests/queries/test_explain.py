@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from random import Random
 from typing import Any, get_args
 
 import pytest
@@ -14,7 +15,9 @@ from aggregator.domain import Article
 from aggregator.errors import NotFound
 from aggregator.queries import explain as module
 from aggregator.queries.explain import Explainer
+from aggregator.queries.ranking import RelatedOptions
 from aggregator.store.memory import MemoryStore
+from aggregator.time_units import DAY_MS
 from aggregator_client.wire import ExplainOut
 from tests.support.factories import core, edited, in_process, story
 from tests.support.template_sentences import TEMPLATES
@@ -184,15 +187,16 @@ async def test_articles_in_different_languages_are_no_copies() -> None:
     )
 
     assert found.overlap.containment == 1.0 and not found.is_copy and found.distance is None
-    assert found.summary.startswith("Different languages (en and de): they are never judged as copies.")
+    assert found.summary.startswith(
+        "Different languages (en and de): not compared, neither as copies nor as related."
+    )
     assert found.relatedness is None and found.related_similarity == 0
 
 
 async def test_a_template_with_other_names_is_explained() -> None:
     """One notice about two places is a template, no copy; of unrelated articles no template is mentioned."""
-    explain = Explainer(
-        core(MemoryStore()).index, in_process(Analyzer(load_models())), PolicyProfiles(Policy())
-    )
+    newsroom, analyze_many = core(MemoryStore()), in_process(Analyzer(load_models()))
+    explain = Explainer(newsroom.index, analyze_many, PolicyProfiles(Policy()), newsroom.related)
     lang, title, text, fillings = TEMPLATES["weather"]
     first, second = (
         Article(id="", title=title.format(**f), text=text.format(**f), lang=lang) for f in fillings
@@ -266,4 +270,76 @@ async def test_relatedness_is_explained() -> None:
     assert related.summary.startswith(f"Probability of one subject {related.score:.3f}: both are about ")
     assert {"Brackwater", "tunnel"} <= {each.word for each in related.shared}
     assert sum(each.weight for each in related.shared) == pytest.approx(1, abs=0.05)
-    assert ", less than 0.78: not related." in other.summary and (other.shared, other.kind) == ([], "")
+    assert ", less than 0.78: not listed." in other.summary and (other.shared, other.kind) == ([], "")
+
+
+WORDS = "brackwater tunnel flood shelter cider orchard ferry pier council bridge lantern quarry"
+
+
+@pytest.mark.parametrize(("seed", "minimum"), list(enumerate((0.0, 0.4, 0.78, 0.78, 0.95))))
+async def test_an_article_is_listed_if_and_only_if_the_explanation_says_so(seed: int, minimum: float) -> None:
+    """Random articles of some weeks, copies among them, members of an event, and a minimum of the server."""
+    random, newsroom = Random(seed), core(MemoryStore())
+    for number in range(14):
+        words = [f"{word}{copy}" for word in random.sample(WORDS.split(), 4) for copy in range(6)]
+        at_ms = newsroom.clock.now_ms - random.choice([0, 1, 5, 9, 40]) * DAY_MS
+        await newsroom.post(f"n{number}", " ".join(words), published_at_ms=at_ms, title=words[0])
+        if number % 5 == 0:
+            await newsroom.post(f"copy{number}", " ".join(words), published_at_ms=at_ms, title=words[0])
+    ids = [f"n{number}" for number in range(14)] + ["copy0", "copy5", "copy10"]
+    stored = await newsroom.index.articles.get_many(ids)
+    groups = {stored[id_].group for id_ in ("n1", "n2", "n3")}
+
+    async def members_of_event(group: int) -> list[str]:
+        return ["n1", "n2", "n3"] if group in groups else []
+
+    newsroom.related._min_score, newsroom.related._members_of_event = minimum, members_of_event
+    said, listed = set[tuple[str, str]](), set[tuple[str, str]]()
+    for a in ids:
+        listed |= {(a, item.id) for item in await newsroom.related.of_id(a, RelatedOptions(limit=100))}
+        for b in {*ids} - {a}:
+            found = (await newsroom.explain.explain_pair(a, b)).relatedness
+            assert found and (": not listed" in found.summary, found.kind == "") == (not found.listed,) * 2
+            if found.listed:
+                said.add((a, b))
+
+    assert said == listed and ("n1", "n2") in listed
+
+
+@pytest.mark.parametrize(
+    ("minimum", "days", "of_event", "sentence"),
+    [
+        (0.5, 0, False, ": both are about "),
+        (0.999, 0, False, ", less than 0.999: not listed."),
+        (0.78, 25, False, ", needed so far apart (with half_life=0 0.78): not listed."),
+        (0.999, 25, True, ", by wording alone: both are about "),
+    ],
+)
+async def test_the_rule_that_applies_is_named(
+    minimum: float, days: int, of_event: bool, sentence: str
+) -> None:
+    """The minimum of the server, the days between, the event."""
+    newsroom = core(MemoryStore())
+    at_ms, flood = newsroom.clock.now_ms - days * DAY_MS, "Floods close the Brackwater tunnel"
+    await newsroom.post("a", "Estmark opens its shelters tonight.", title=flood)
+    other = "Estmark shelters fill while the tunnel under Brackwater stays shut. Floods rise."
+    await newsroom.post("b", other, published_at_ms=at_ms)
+    newsroom.related._min_score = minimum
+
+    async def members_of_event(group: int) -> list[str]:
+        return ["a", "b"] if of_event else []
+
+    newsroom.related._members_of_event = members_of_event
+    found = (await newsroom.explain.explain_pair("a", "b")).relatedness
+    reverse = (await newsroom.explain.explain_pair("b", "a")).relatedness
+
+    assert found and reverse and sentence in found.summary and sentence in reverse.summary
+
+
+async def test_copies_of_one_article_are_not_listed(explain: Explainer) -> None:
+    """Neither the copy of the article itself nor that of another one, and the sentence says so."""
+    own = (await explain.explain_pair("a", "b")).relatedness
+    other = (await explain.explain_pair("c", "b")).relatedness
+
+    assert own and own.summary.partition(", ")[2].startswith("but they are copies of one article: not listed")
+    assert other and "but it is a copy, and lists have originals: not listed" in other.summary

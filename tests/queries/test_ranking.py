@@ -42,7 +42,7 @@ def scored(record: ArticleRecord, probability: float = 0.8, group: int | None = 
 
 def aged(probability: float, days: float) -> ScoredArticle:
     """A candidate so many days from the question."""
-    found = scored(article("aged"), probability)
+    found = scored(article(f"{probability} {days}"), probability)
     return replace(found, evidence=replace(found.evidence, days=days))
 
 
@@ -128,16 +128,16 @@ def test_by_default_an_article_has_to_be_the_likelier_the_older_it_is() -> None:
     same_story, later = aged(0.8, STORY_DAYS), aged(0.88, 2 * STORY_DAYS)
     likely, unlikely = aged(0.97, days), aged(0.969, days)  # odds of 4 times 8
 
-    assert RelatedOptions().current([same_story, later, likely, unlikely], 0.8) == [same_story, likely]
-    assert RelatedOptions().current([later, unlikely], 0.75) == [later, unlikely]
-    assert RelatedOptions().current([unlikely], 0.0) == [unlikely]
-    assert RelatedOptions().current([likely], 1.0) == []
+    assert RelatedOptions().listed([same_story, later, likely, unlikely], 0.8) == [likely, same_story]
+    assert RelatedOptions().listed([later, unlikely], 0.75) == [unlikely, later]
+    assert RelatedOptions().listed([unlikely], 0.0) == [unlikely]
+    assert RelatedOptions().listed([likely], 1.0) == []
     for options in (
         RelatedOptions(half_life_ms=DAY_MS),
         RelatedOptions(since_ms=0),
         RelatedOptions(until_ms=NOW_MS),
     ):
-        assert options.current([likely, unlikely], 0.8) == [likely, unlikely]
+        assert options.listed([likely, unlikely], 0.8) == [likely, unlikely]
 
 
 def test_interests_cover_what_was_read() -> None:

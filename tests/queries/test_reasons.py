@@ -2,9 +2,10 @@
 
 import pytest
 
-from aggregator.domain import NO_SKETCH, ArticleRecord, WeightedTerms
-from aggregator.queries.reasons import kind_of, sentences, shared_words
+from aggregator.domain import NO_SKETCH, ArticleRecord, RelatedItem, RelatedKind, WeightedTerms
+from aggregator.queries.reasons import kind_of, relatedness_out, shared_words
 from aggregator.queries.relatedness import related_evidence
+from aggregator_client.wire import SharedWord
 
 FLOOD = (("brackwat", 0.6), ("tunnel", 0.5), ("flood", 0.5), ("estmark", 0.36))
 
@@ -46,13 +47,25 @@ def test_the_kind_depends_on_terms_and_age(terms: WeightedTerms, days_older: flo
 
 
 def test_two_sentences() -> None:
-    """What both are about and in which way; of an unrelated pair what little they share."""
+    """What both are about and in which way; of a pair that is not listed why, and what little they share."""
+
+    def item(kind: RelatedKind, score: float, hours: float, *words: tuple[str, float]) -> RelatedItem:
+        return RelatedItem("b", "", "", "", None, 9, 0.5, score, 0, kind, words, hours)
+
     words = (("Brackwater", 0.7), ("tunnel", 0.3))
-    assert sentences("background", 0.934, words, 50.0) == (
+    found = relatedness_out(item("background", 0.934, 50.0, *words), "")
+    assert found.summary == (
         "Probability of one subject 0.934: both are about Brackwater, tunnel. The earlier one is background "
         "of the later one, 2 days apart."
     )
-    assert sentences("same_story", 0.9, words, 33.2).endswith("They tell one story, 33 h apart.")
-    assert sentences("same_story", 0.05, (), None) == (
-        "Probability of one subject 0.050, less than 0.78: not related. Common words: nothing."
+    assert (found.listed, found.kind, found.shared[1]) == (True, "background", SharedWord("tunnel", 0.3))
+    found = relatedness_out(item("same_event", 0.5, 33.2, *words), "")
+    assert found.summary == (
+        "Probability of one subject 0.500, by wording alone: both are about Brackwater, tunnel. "
+        "They belong to one event, 33 h apart."
     )
+    found = relatedness_out(item("same_story", 0.05, 0.0), "less than 0.78")
+    assert found.summary == (
+        "Probability of one subject 0.050, less than 0.78: not listed. Common words: nothing; 0 h apart."
+    )
+    assert (found.listed, found.kind) == (False, "")

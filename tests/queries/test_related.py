@@ -112,7 +112,10 @@ async def test_expired_ids_do_not_fail_the_others(newsroom: Core) -> None:
 
 
 async def test_members_of_the_same_event() -> None:
-    """Reports of one event are related regardless of wording; deleted ones are left out."""
+    """Reports of one event are related regardless of wording, with their probability; deleted ones are not.
+
+    A minimum of the request counts for them as well.
+    """
     newsroom = core(MemoryStore())
     for i in range(4):
         await newsroom.post(f"a{i}", story(i), title=f"Report {i}")
@@ -133,6 +136,12 @@ async def test_members_of_the_same_event() -> None:
     assert {i.id for i in await related.of_id("a0")} == {"a1", "a3"}
     assert await related.of_id("a2") == []
     assert {i.id for i in (await related.of_ids({"a0": 0}))[0]} == {"a1", "a3"}
+    every = await related.of_id("a0", RelatedOptions(min_score=0))
+    scores = {i.id: i.score or 0.0 for i in every if i.kind == "same_event"}
+    assert {i.id: i.score for i in await related.of_id("a0")} == scores and max(scores.values()) < 0.9
+    least = max(scores.values()) - 0.001
+    requested = await related.of_id("a0", RelatedOptions(min_score=least))
+    assert {i.id for i in requested} == {id_ for id_, score in scores.items() if score >= least} < {*scores}
 
 
 async def unused_analyzer(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:

@@ -39,9 +39,7 @@ def test_evidence_is_the_same_in_either_order() -> None:
 
 
 def test_one_article_of_each_group_is_left() -> None:
-    """The original with the probability of its likeliest copy; nothing is below the minimum."""
-    found = best_of_groups(
-        [scored(1, 1, 0.4), scored(2, 1, 0.6), scored(3, 3, 0.6), scored(5, 4, 0.5), scored(6, 6, 0.2)], 0.3
-    )
+    """The original with the probability of its likeliest copy."""
+    found = best_of_groups([scored(1, 1, 0.4), scored(2, 1, 0.6), scored(3, 3, 0.6), scored(5, 4, 0.5)])
 
     assert [(each.record.number, each.probability) for each in found] == [(3, 0.6), (1, 0.6), (5, 0.5)]

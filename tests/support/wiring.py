@@ -55,6 +55,13 @@ def build_core(
     memory. The other arguments are those of ``IngestService``.
     """
     profiles = policy if isinstance(policy, PolicyProfiles) else PolicyProfiles(policy)
+    related = RelatedArticles(
+        index,
+        analyze_many,
+        clock=clock,
+        min_score=related_min_score,
+        members_of_event=events.event_article_ids if events is not None else None,
+    )
     return Core(
         index=index,
         ingest=IngestService(
@@ -71,13 +78,7 @@ def build_core(
             execution=execution,
             batch_articles=batch_articles,
         ),
-        related=RelatedArticles(
-            index,
-            analyze_many,
-            clock=clock,
-            min_score=related_min_score,
-            members_of_event=events.event_article_ids if events is not None else None,
-        ),
-        explain=Explainer(index, analyze_many, profiles),
+        related=related,
+        explain=Explainer(index, analyze_many, profiles, related),
         search=ArticleSearch(index, HeadlineIndex(index, search_headlines)),
     )

@@ -427,6 +427,7 @@ class RelatednessOut(Struct):
         str,
         doc("The relation in two sentences.", "Probability of one subject 0.93: both are about rivers."),
     ]
+    listed: Annotated[bool, doc("Whether the list of the first one may have the second one.", True)]
     similarity: Annotated[float, doc("Cosine of all terms, 0 to 1.", 0.66)]
     score: Annotated[float, doc("Probability of one subject, 0 to 1.", 0.83)]
     kind: Annotated[RelatedKindName, doc(RELATED_KINDS, "same_story")]

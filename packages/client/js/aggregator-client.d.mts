@@ -697,6 +697,8 @@ export interface RelatedToOneOut {
 export interface RelatednessOut {
   /** The relation in two sentences. */
   summary: string;
+  /** Whether the list of the first one may have the second one. */
+  listed: boolean;
   /** Cosine of all terms, 0 to 1. */
   similarity: number;
   /** Probability of one subject, 0 to 1. */

@@ -238,5 +238,5 @@ async def test_headlines_of_two_languages_are_shown_once(service: Service, clien
 
     assert figures.count("days after the storm") == 2 and 'class="figure">3<' in figures
     assert "with different figures" in figures
-    assert "Different languages (en and de): they are never judged as copies." in languages
+    assert "Different languages (en and de): not compared, neither as copies nor as related." in languages
     assert "spaces" not in languages and "analyzed with the word weights <code>en." in details

@@ -323,7 +323,7 @@ class Settings:
     )
     related_rate_limit_per_second: float = _option(
         10.0,
-        "Number of requests per second of one client address with a key of the role related; 0: unlimited.",
+        "Requests (of a batch: ids) per second of one address with a key of the role related; 0: unlimited.",
         **_in_range(0, 1e6),
     )
     request_timeout_seconds: float = _option(

@@ -169,7 +169,7 @@ def _add_keys(commands: Any) -> None:
     changes = top.add_subparsers(title="changes", metavar="CHANGE", required=True)
     id_ = arg("id", metavar="ID", help="key id from `aggregator keys list`")
     for name, help, example, arguments in (
-        ("add", "create an API key and print it (shown only once)", "gazette-crawler --role crawler", (
+        ("add", "create an API key and print it (shown only once)", "desk --role admin", (
             arg("name", metavar="NAME", help="owner of the key; recorded with each change"),
             arg("--role", required=True, choices=("related", "crawler", "reader", "editor", "admin")),
             arg("--expires", metavar="SPAN", type=duration_ms, help="e.g. 90d (default: never)"),
@@ -208,7 +208,7 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
     ("follow", "newsdedup-client"),
     ("work", "newsdedup-client"),
     Command(
-        "explain", "show why two articles are duplicates, or not", "pool-1 pool-2",
+        "explain", "show why two articles are duplicates or related, or not", "pool-1 pool-2",
         (arg("first", metavar="A", help="id of a stored article, or a text file (- for standard input)"),
          arg("second", metavar="B", help="the other article, likewise"),
          arg("--json", action="store_true", help="print one JSON object")),

@@ -83,7 +83,7 @@ def require(request: web.Request, permission: Permission) -> None:
     if key is not None and not key.allows(permission):
         bound = ", and a key restricted to sources only posts articles" if key.sources else ""
         raise Forbidden(
-            f"Authorization: the role {key.role} does not permit this; it requires {permission} or admin"
+            f"Authorization: the role {key.role} does not permit this; it requires {permission} or more"
             f"{bound}."
         )
 

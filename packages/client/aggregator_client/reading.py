@@ -52,7 +52,7 @@ class Reader:
 
         ``parameters`` of all related articles, as in the HTTP API: limit, half_life, diversity, min_score,
         since, until, lang, and the lists source, exclude_source and exclude_ids. Empty: none that passes them
-        reaches min_score (0 lists all); without an id, the last day has no top story.
+        reaches min_score, which rises with days apart (not with half_life); or no top story of the last day.
         """
         path = f"/v1/articles/{quote(id, safe='')}/related" if id else "/v1/related"
         return (await self._request_as(RelatedListOut, "GET", path + _query(parameters))).related
@@ -80,7 +80,7 @@ class Reader:
         return await self._request_as(RelatedBatchOut, "POST", "/v1/related/batch", body)
 
     async def explain(self, a: str, b: str, *, policy: str = "") -> ExplainOut:
-        """Why two stored articles are duplicates, or not, under a policy profile. Raises NotFound."""
+        """Why two stored articles are duplicates or related under a policy profile. Raises NotFound."""
         body = {"a": a, "b": b} | ({"policy": policy} if policy else {})
         return await self._request_as(ExplainOut, "POST", "/v1/explain", msgspec.json.encode(body))
 

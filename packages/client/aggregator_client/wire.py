@@ -357,8 +357,8 @@ class RelatedListOut(Struct):
     related: Annotated[
         list[RelatedOut],
         doc(
-            "Related articles, best first. Empty: none that passes the filters reaches min_score (0 lists "
-            "all); for a reader who has read nothing: the last day has no top story."
+            "Related articles, best first. Empty: nothing that passes the filters has a rare word in common "
+            "and reaches min_score, which rises with days apart (not with half_life); or no top story today."
         ),
     ]
 

@@ -611,7 +611,7 @@ export interface RelatedIn {
   since?: string | null;
   /** Published (else arrived) before this time or age. */
   until?: string | null;
-  /** None of these outlets. */
+  /** None of these whole names. */
   exclude_source?: Array<string> | null;
   /** Neither these nor their copies. */
   exclude_ids?: Array<string> | null;
@@ -619,7 +619,7 @@ export interface RelatedIn {
   half_life?: string | null;
   /** How much an answer that resembles better ones moves back, 0 to 1; by default 0, for ids 0.3. */
   diversity?: number | null;
-  /** Least score; else the setting related_min_score. */
+  /** Least score, of an event too; else related_min_score. */
   min_score?: number | null;
 }
 
@@ -663,7 +663,7 @@ export interface RelatedQuery {
   until?: string | null;
   /** Only from these outlets. */
   source?: Array<string>;
-  /** None of these outlets. */
+  /** None of these whole names. */
   exclude_source?: Array<string>;
   /** Neither these nor their copies. */
   exclude_ids?: Array<string>;
@@ -673,13 +673,13 @@ export interface RelatedQuery {
   half_life?: string | null;
   /** How much an answer that resembles better ones moves back, 0 to 1; by default 0, for ids 0.3. */
   diversity?: number | null;
-  /** Least score; else the setting related_min_score. */
+  /** Least score, of an event too; else related_min_score. */
   min_score?: number | null;
 }
 
 /** As RelatedListOut. `not_found`: those of the given ids that are not stored, or not any more. */
 export interface RelatedToManyOut {
-  /** Related articles, best first. Empty: none that passes the filters reaches min_score (0 lists all); for a reader who has read nothing: the last day has no top story. */
+  /** Related articles, best first. Empty: nothing that passes the filters has a rare word in common and reaches min_score, which rises with days apart (not with half_life); or no top story today. */
   related: Array<RelatedOut>;
   /** Given ids that are not stored, or not any more. */
   not_found: Array<string>;

@@ -124,7 +124,7 @@ class LocalTarget:
                 raise errors.ConfigurationError(f"store: {problem}")
             if defaults.profile:
                 check_profile(service.articles.policies, defaults.profile)
-            await service.articles.foreign_index.record_exclusive_writes()
+            await service.articles.foreign_index.record_writes()
             yield cls(service, defaults)
 
     @property

@@ -74,11 +74,9 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
             if complete:
                 await set_copied(service.store, versions, service.articles.index.spaces)
         if service.articles.dual_writer is not None:
-            index = service.articles.index
-            if await _copy(args, service, index, service.articles.dual_writer, rejected):
-                await _record_dual_written(index)
-            else:
-                complete = False
+            complete = (
+                await _copy_to_shadow(args, service, service.articles.dual_writer, rejected) and complete
+            )
     for line in rejected.values():
         print(f"aggregator: {line.location}: {line.error}", file=sys.stderr)
     if service.articles.dual_writer is None and is_migrating:
@@ -111,11 +109,23 @@ async def _unread_migration(service: Service, spaces: Sequence[str]) -> tuple[In
     return index, writer
 
 
-async def _record_dual_written(index: Index) -> None:
-    """Each serving space is copied to the shadow space of its language group, which each write goes to."""
+async def _copy_to_shadow(
+    args: argparse.Namespace, service: Service, writer: DualWriter, rejected: dict[str, Line]
+) -> bool:
+    """Copy each serving space to the shadow space of its language group, which each write must go to too."""
+    index, registry = service.articles.index, await registry_of(service.store).read()
+    if unwritten := [s for s in index.all_spaces if s not in registry or not registry[s].written]:
+        variable = f"AGGREGATOR_MIGRATION_MODELS_DIR={service.settings.migration_models_dir}"
+        raise ConfigurationError(
+            f"not done 1. The running service does not write to {', '.join(unwritten)}. Restart it with "
+            f"{variable} first; nothing was copied there."
+        )
+    if not await _copy(args, service, index, writer, rejected):
+        return False
     for target in index.shadow_spaces:
         sources = [space for space in index.spaces if group_of(space) == group_of(target)]
         await set_copied(index.store, dict.fromkeys(sources, b""), [target])
+    return True
 
 
 async def _copy(
@@ -169,31 +179,22 @@ async def _delete(args: argparse.Namespace, settings: Settings) -> int:
     """Exit code 1 if the user does not confirm. Raises ConfigurationError for an index that is in use."""
     async with open_service(settings) as service:
         registry = await registry_of(service.store).read()
-        _check_deletable(args.delete, service, registry)
+        used = service.articles.index.all_spaces
+        if args.delete in used:
+            problem = f"index: {args.delete} is in use by these settings; only other indexes are deleted."
+            raise ConfigurationError(problem)
+        if args.delete not in registry:
+            others = ", ".join(sorted(registry.keys() - set(used)))
+            stored = f"those not in use are {others}" if others else "every index is in use"
+            raise ConfigurationError(f"index: the store holds no index {args.delete}; {stored}.")
         found = await count_articles(service.store, args.delete, registry[args.delete])
         span = f", arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"
         question = f"{args.delete}: about {found.articles} articles{span if found.articles else ''}."
-        if not args.yes and not _confirm(question, args.delete):
-            print("Nothing was deleted.", file=sys.stderr)
-            return EXIT_PARTIAL_FAILURE
+        if not args.yes:
+            print(f"{question} Type {args.delete} to delete them:", end=" ", flush=True)
+            if sys.stdin.readline().strip() != args.delete:
+                print("Nothing was deleted.", file=sys.stderr)
+                return EXIT_PARTIAL_FAILURE
         deleted = await delete_space(service.store, args.delete)
         print(f"{args.delete} is deleted ({deleted} keys).", file=sys.stderr)
     return EXIT_OK
-
-
-def _check_deletable(space: str, service: Service, registry: dict[str, StoredSpace]) -> None:
-    if space in service.articles.index.all_spaces:
-        raise ConfigurationError(
-            f"index: {space} is in use by these settings; only other indexes are deleted."
-        )
-    if space not in registry:
-        others = sorted(registry.keys() - set(service.articles.index.all_spaces))
-        stored = f"those not in use are {', '.join(others)}" if others else "every index is in use"
-        raise ConfigurationError(f"index: the store holds no index {space}; {stored}.")
-
-
-def _confirm(question: str, name: str) -> bool:
-    try:
-        return input(f"{question} Type {name} to delete them: ").strip() == name
-    except EOFError:
-        return False

@@ -119,7 +119,7 @@ async def check_readiness(service: Service) -> None:
     """Run the readiness checks, whose results the request handlers use; never raises."""
     if not await service.edge.readiness.run():
         with contextlib.suppress(AggregatorError):
-            await service.articles.foreign_index.record_exclusive_writes()
+            await service.articles.foreign_index.record_writes()
 
 
 async def _repeat(interval_s: float, step: Callable[[], Awaitable[None]]) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
-from tests.cli.helpers import OTHER, article_body, run, write_jsonl
+from tests.cli.helpers import ORIGINAL, OTHER, article_body, run, write_jsonl
 from tests.support.factories import write_model
 from tests.support.server_fixture import serving_alone
 
@@ -18,6 +19,7 @@ def test_the_embedded_store_of_a_running_service_is_used(
 ) -> None:
     """Its socket is found through the data directory; no second store is started."""
     articles = write_jsonl(tmp_path / "articles.jsonl", article_body(OTHER))
+    invalid = write_jsonl(tmp_path / "a.jsonl", article_body(ORIGINAL), "{oops", {"id": 7})
     write_model(tmp_path)
     migrating = ("--migration-models-dir", str(tmp_path))
     with serving_alone(tmp_path, *migrating) as (_, url):
@@ -26,26 +28,37 @@ def test_the_embedded_store_of_a_running_service_is_used(
         assert run("migrate", "--no-progress", *options) == 0
         said = capsys.readouterr().err
         assert run("migrate", "--no-progress", *options, "--migration-serve") == 0
+        served = capsys.readouterr().err
+        assert run("migrate", "--no-progress", *options, invalid) == 1
+        reported = capsys.readouterr().err
 
     assert "1 articles examined, 0 could not be copied." in said
     assert "done 2. " in said
     assert "next 3. stop every process" in said
-    assert f"next 4. when no return is wanted: set models_dir = {tmp_path}" in capsys.readouterr().err
+    assert f"next 4. when no return is wanted: set models_dir = {tmp_path}" in served
+    assert [f"{invalid}:{number}: " in reported for number in range(1, 4)] == [False, True, True]
+    assert "1 lines skipped, since their articles are not stored" in reported
 
 
-def test_rejected_lines_are_reported_and_the_exit_code_is_1(
+@pytest.mark.services
+def test_nothing_is_copied_before_the_service_writes_to_both_indexes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The other lines are processed."""
-    articles = write_jsonl(tmp_path / "a.jsonl", article_body(OTHER), "{oops", {"id": 7}, article_body(OTHER))
+    """Not even by a second run; the running service stays ready."""
+    articles = write_jsonl(tmp_path / "articles.jsonl", article_body(OTHER))
     write_model(tmp_path)
-    options = ["--store", "memory", "--migration-models-dir", str(tmp_path), "--no-progress"]
-
-    assert run("migrate", *options, articles) == 1
-
-    reported = capsys.readouterr().err
-    assert [f"{articles}:{number}: " in reported for number in range(1, 5)] == [False, True, True, False]
-    assert "2 lines skipped, since their articles are not stored" in reported
+    options = ["--no-progress", "--data-dir", str(tmp_path / "data"), "--migration-models-dir", str(tmp_path)]
+    with serving_alone(tmp_path) as (_, url):
+        assert run("ingest", "--server", url, "--out", os.devnull, articles) == 0
+        for _ in range(2):
+            capsys.readouterr()
+            assert run("migrate", *options) == 2
+            said = capsys.readouterr().err
+            assert "not done 1. The running service does not write to " in said
+            assert f"Restart it with AGGREGATOR_MIGRATION_MODELS_DIR={tmp_path} first; nothing was" in said
+            assert "done 2." not in said
+        with urlopen(f"{url}/readyz") as response:
+            assert response.status == 200
 
 
 def test_without_a_migration_nothing_is_copied_and_the_steps_are_printed(

@@ -111,6 +111,7 @@ async def test_articles_of_other_settings_are_reported_and_carried_over(
             assert status == 503
             assert "The store holds about 300 articles (arrived 2" in detail
             assert "another models_dir, which" in detail
+            assert "restart this service with migration_models_dir set" in detail
             assert str(tmp_path) not in detail
             assert "`aggregator migrate`" in detail
             assert (await get(f"{url}/v1/articles/a7"))[0] == 503, "not 404"

@@ -39,7 +39,7 @@ class StoredSpace(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``models_dir``: an absolute path ("": the bundled models). ``program``: the version that wrote it.
     ``copied_to``: spaces with all its articles, while it has ``copied_version`` (b"": while each write goes
-    to both).
+    to both). ``written``: by the service that recorded its writes last.
     """
 
     model: str = ""
@@ -48,6 +48,7 @@ class StoredSpace(msgspec.Struct, frozen=True, omit_defaults=True):
     program: str = ""
     copied_to: tuple[str, ...] = ()
     copied_version: bytes = b""
+    written: bool = False
 
 
 Registry = dict[str, StoredSpace]
@@ -73,19 +74,6 @@ async def set_copied(store: Store, versions: Mapping[str, bytes], targets: Itera
                 registry.get(space, StoredSpace()), copied_to=tuple(targets), copied_version=version
             )
             for space, version in versions.items()
-        }
-
-    await registry_of(store).edit(edit)
-
-
-async def forget_space(store: Store, forgotten: str) -> None:
-    """Remove a space; copies in it no longer count."""
-
-    def edit(registry: Registry) -> Registry:
-        return {
-            space: msgspec.structs.replace(entry, copied_to=()) if forgotten in entry.copied_to else entry
-            for space, entry in registry.items()
-            if space != forgotten
         }
 
     await registry_of(store).edit(edit)
@@ -165,22 +153,23 @@ class ForeignIndex:
         def edit(registry: Registry) -> Registry:
             own = {}
             for space, entry in self._own.items():
-                before = registry.get(space)
                 is_shadow = space in self._read and space not in self._serving  # which has copies only
-                copied_to = before.copied_to if before else self._serving if is_shadow else ()
-                version = before.copied_version if before else b""
-                own[space] = msgspec.structs.replace(entry, copied_to=copied_to, copied_version=version)
+                old = registry.get(space, StoredSpace(copied_to=self._serving if is_shadow else ()))
+                own[space] = msgspec.structs.replace(
+                    entry, copied_to=old.copied_to, copied_version=old.copied_version, written=old.written
+                )
             return registry | own
 
         await registry_of(self._store).edit(edit)
 
-    async def record_exclusive_writes(self) -> None:
+    async def record_writes(self) -> None:
         """For processes that store articles: copies of the serving spaces elsewhere become incomplete."""
 
         def edit(registry: Registry) -> Registry:
-            return registry | {
+            written = {s: msgspec.structs.replace(e, written=s in self._own) for s, e in registry.items()}
+            return written | {
                 space: msgspec.structs.replace(entry, copied_to=(), copied_version=b"")
-                for space, entry in registry.items()
+                for space, entry in written.items()
                 if space in self._serving and not self._own.keys() >= set(entry.copied_to)
             }
 
@@ -225,7 +214,8 @@ class ForeignIndex:
             return "an earlier version of these settings reads it"
         where = "another models_dir, which `aggregator doctor` shows"
         where = where if entry.models_dir else "an unset models_dir"
-        return f"{where} (model {entry.model}, version {entry.program or 'unknown'}) reads it"
+        migrating = "if a migration is under way, restart this service with migration_models_dir set"
+        return f"{where} (model {entry.model}, version {entry.program or 'unknown'}) reads it ({migrating})"
 
     async def _count(self, space: str, entry: StoredSpace) -> ForeignSpace:
         now_ms = self._clock()
@@ -289,5 +279,13 @@ async def delete_space(store: Store, space: str) -> int:
         await store.delete(found)
         deleted += len(found)
     await store.delete([keys.space_head(space), keys.compaction_cursor(space)])
-    await forget_space(store, space)
+
+    def edit(registry: Registry) -> Registry:
+        return {
+            name: msgspec.structs.replace(entry, copied_to=()) if space in entry.copied_to else entry
+            for name, entry in registry.items()
+            if name != space
+        }
+
+    await registry_of(store).edit(edit)
     return deleted

@@ -18,7 +18,6 @@ from aggregator.index.upkeep.spaces import (
     covered_spaces,
     delete_space,
     describe,
-    forget_space,
     registry_of,
     set_copied,
     space_version,
@@ -81,10 +80,27 @@ async def test_copies_count_until_a_service_writes_to_the_space_alone(store: Sto
     assert await checker(store, CURRENT).leftovers() == [OTHER_SPACE]
     assert await checker(store, OTHER, CURRENT).check() is None
 
-    await checker(store, OTHER, CURRENT).record_exclusive_writes()
+    await checker(store, OTHER, CURRENT).record_writes()
     assert await checker(store, CURRENT).check() is None, "it wrote to both"
-    await checker(store, OTHER).record_exclusive_writes()
+    await checker(store, OTHER).record_writes()
     assert await checker(store, CURRENT).check() is not None
+
+
+async def test_the_service_that_runs_records_what_it_writes_to(store: Store) -> None:
+    """A command that only registers its spaces does not change that."""
+
+    async def written() -> set[str]:
+        return {space for space, entry in (await registry_of(store).read()).items() if entry.written}
+
+    await checker(store, CURRENT).register()
+    await checker(store, CURRENT).record_writes()
+    await checker(store, CURRENT, OTHER).register()
+    assert await written() == {CURRENT_SPACE}
+    await checker(store, CURRENT, OTHER).record_writes()
+    await checker(store, CURRENT).register()
+    assert await written() == {CURRENT_SPACE, OTHER_SPACE}
+    await checker(store, CURRENT).record_writes()
+    assert await written() == {CURRENT_SPACE}
 
 
 async def test_entries_without_records_are_not_counted(store: Store) -> None:
@@ -139,7 +155,7 @@ async def test_a_space_is_covered_while_its_copies_are(store: Store) -> None:
     await set_copied(store, {MIDDLE: b""}, [NEW])
     assert await covered(store, NEW) == {OLD, MIDDLE, NEW}
 
-    await forget_space(store, MIDDLE)
+    await delete_space(store, MIDDLE)
     assert await covered(store, NEW) == {NEW}
 
 

@@ -110,7 +110,9 @@ def load_labeled(
         raise InvalidInput(f"{', '.join(files)}: no articles found.")
     id_, count = Counter(item.article.id for item in labeled).most_common(1)[0]
     if unique_ids and count > 1:
-        raise InvalidInput(f"The id {id_!r} is used by {count} articles; give each article its own id.")
+        made = "is made from the text, since no column `id` was found; name yours with --column id=NAME"
+        remedy = made if id_.startswith("content:") else "give each article its own id"
+        raise InvalidInput(f"The id {id_!r} is used by {count} articles; {remedy}.")
     return labeled
 
 

@@ -34,7 +34,7 @@ from aggregator_lab.evaluation import calibration, plots, wrong_pairs
 from aggregator_lab.evaluation.calibration import Curve
 from aggregator_lab.evaluation.rankings import BM25, RANKINGS
 from aggregator_lab.evaluation.wrong_pairs import WrongPair
-from aggregator_lab.labeled import load_articles, load_labeled, originals_first, shuffle, two_valued
+from aggregator_lab.labeled import load_articles, load_labeled, originals_first, shuffle
 from aggregator_lab.model_writing import check_writable
 
 if TYPE_CHECKING:
@@ -72,18 +72,12 @@ def own(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _columns_to_map(rows: Sequence[dict[str, Any]]) -> str:
-    """The columns of rows without any that is known, and options that map them, for pairs by their values."""
+    """The columns of rows without any that is known, and options that map them."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    judged = [c for c in columns if all(two_valued(row.get(c)) is not None for row in rows)]
-    chars = {c: sum(len(str(row.get(c, ""))) for row in rows) for c in columns if c not in judged}
-    longest = sorted(chars, key=lambda column: -chars[column])[:2]
-    named = (*sorted(longest, key=columns.index), "NAME", "NAME")[:2]
-    pairs = zip(("text1", "text2", "same"), (*named, judged[-1] if judged else "NAME"), strict=True)
     return (
-        f"The columns are {listed(columns)}; map them: articles with --column text=NAME (and, with labels, "
-        f"--column cluster=NAME), pairs with "
-        + " ".join(f"--column {shlex.quote(f'{field}={column}')}" for field, column in pairs)
-        + "."
+        f"The columns are {listed(columns)}; map them. Articles: --column text=NAME, with id, title, source "
+        "and published_at where you have them, and cluster for labels. Pairs: --column text1=NAME "
+        "--column text2=NAME --column same=NAME."
     )
 
 

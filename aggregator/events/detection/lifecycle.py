@@ -237,13 +237,10 @@ class OpenEvents:
         absorbed.status, absorbed.merged_into, absorbed.pending_numbers = "closed", event.id, []
         self._mark_grown(event)
 
-    def reopen(self, event: OpenEvent, clock_ms: int) -> None:
-        """Restore an event as it was before a merge; without a cluster it closes."""
+    def reopen(self, event: OpenEvent) -> None:
+        """Restore an event as it was before a merge; then ``close`` it if it has no cluster."""
         self.by_id[event.id] = event
-        if event.cluster_key in self._clusters.by_key:
-            self._mark_grown(event)
-        else:
-            self.close(event.id, clock_ms)
+        self._mark_grown(event)
 
     def close(self, event_id: str, clock_ms: int, into: str | None = None) -> None:
         """Close an event without items in the window, or merged by editors ``into`` one that is not open."""

@@ -155,10 +155,13 @@ class ClusterMerger:
             for member in own:
                 clusters.add_item(cluster, member)
         absorbed.pending_numbers = [member.first_version for member in own]
-        events.reopen(absorbed, clock_ms)
+        events.reopen(absorbed)
         if now is not None:
             survivor.pending_numbers, survivor.released_numbers = now.pending_numbers, now.released_numbers
-            events.reopen(survivor, clock_ms)
+            survivor.cluster_key = now.cluster_key
+            events.reopen(survivor)
+        for event in [e for e in events.by_id.values() if e.cluster_key not in clusters.by_key]:
+            events.close(event.id, clock_ms)  # it held only what returned
         for event in (*events.by_id.values(), *(into for _, into in events.merged.values())):
             event.absorbed = [i for i in event.absorbed if i not in (event_id, *absorbed.absorbed)]
         self._join_nearest(joined, clock_ms)

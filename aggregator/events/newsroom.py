@@ -145,10 +145,12 @@ def separate(survivor: Event, absorbed: Event, merge: EditorAction) -> tuple[Eve
     survivor = replace(survivor, notes=notes, actions=actions, **own)  # type: ignore[arg-type]
     status = "closed" if survivor.status == "closed" else merge.before.get("status", survivor.status)
     kept = tuple(id_ for id_ in survivor.absorbed if id_ not in (absorbed.id, *absorbed.absorbed))
+    left = tuple(id_ for id_ in absorbed.items if id_ not in survivor.items)
     reopened = with_items(absorbed, {}, absorbed.times[len(absorbed.items) :])
+    reopened = replace(reopened, removed=_union(absorbed.removed, left), added={}, merged_into=None)
     return (
         replace(survivor, absorbed=kept, sightings=max(0, survivor.sightings - absorbed.sightings)),
-        replace(reopened, status=status, merged_into=None, added={}),  # type: ignore[arg-type]
+        replace(reopened, status=status),  # type: ignore[arg-type]
     )
 
 

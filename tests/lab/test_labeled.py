@@ -33,6 +33,17 @@ def test_other_columns_are_ignored(tmp_path: Path) -> None:
     assert labeled.article.text == "The ferry is late."
 
 
+@pytest.mark.parametrize("columns", [{"id": "nr", "text": "inhalt"}, [("id", "nr"), ("text", "inhalt")]])
+def test_columns_are_a_mapping_or_pairs(columns: Any, tmp_path: Path) -> None:
+    """As `Deduplicator` takes them, or as the command line has them."""
+    path = tmp_path / "own.csv"
+    path.write_text("nr,inhalt,cluster\n7,The ferry is late.,ferry\n", encoding="utf-8")
+
+    (labeled,) = load_labeled([str(path)], columns)
+    assert (labeled.article.id, labeled.article.text) == ("7", "The ferry is late.")
+    assert load_articles([str(path)], columns) == [labeled.article]
+
+
 @pytest.mark.parametrize(("label", "expected"), [("ferry", "ferry"), (7, "7"), (0, "0")])
 def test_numbers_are_labels(tmp_path: Path, label: object, expected: str) -> None:
     """Zero included."""

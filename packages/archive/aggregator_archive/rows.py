@@ -40,6 +40,7 @@ MAX_NAMED_COLUMNS = 8  # in an error message
 HEAD_BYTES = 64 * 1024
 
 Row = bytes | dict[str, Any]  # a line of JSON, or a decoded row
+Columns = Mapping[str, str] | Sequence[tuple[str, str]]  # fields of rows, each with its column
 NumberedRow = tuple[int, Row | InvalidInput]  # with the row's number in its file, from 1
 ProgressCallback = Callable[[int], None]  # is called with the number of bytes read since the last call
 
@@ -97,7 +98,7 @@ def blocks_of_rows(rows: Iterable[dict[str, Any]]) -> Iterator[Block]:
         yield Block(number, "", group)
 
 
-def read_rows(files: Sequence[str], columns: Sequence[tuple[str, str]] = ()) -> Iterator[dict[str, Any]]:
+def read_rows(files: Sequence[str], columns: Columns = ()) -> Iterator[dict[str, Any]]:
     """Yield every row as a mapping; of CSV and Parquet the columns that have a value, times as ISO 8601 text.
 
     ``columns``: fields that are added to each row, and the column that has the value. Raises InvalidInput at
@@ -109,7 +110,7 @@ def read_rows(files: Sequence[str], columns: Sequence[tuple[str, str]] = ()) -> 
                 found = _row_with_values(row)
             except InvalidInput as error:
                 raise InvalidInput(f"{jsonl.Line(block.file, number).location}: {error}") from None
-            yield {**found, **{field: found[name] for field, name in columns if name in found}}
+            yield {**found, **{field: found[name] for field, name in dict(columns).items() if name in found}}
 
 
 def column_hint(columns: Iterable[str], field: str) -> str:

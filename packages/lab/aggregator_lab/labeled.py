@@ -13,12 +13,11 @@ import msgspec
 from aggregator.contract.decoding import decode, to_article
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_archive.rows import column_hint, read_rows
+from aggregator_archive.rows import Columns, column_hint, read_rows
 from aggregator_client.decision import ARTICLE_FIELDS
 from aggregator_client.wire import ArticleIn
 
 DEFAULT_LANG = "en"  # of articles that declare no language
-Columns = Sequence[tuple[str, str]]  # fields of rows, each with its column
 _JUDGMENTS = dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), True)
 _JUDGMENTS |= dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), False)
 AS_LABELED, MERGED = "as labelled", "groups merged"  # names of the labelings in results

@@ -12,7 +12,7 @@ from pathlib import Path
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_archive.dates import DateCounts
-from aggregator_archive.rows import Row, parse_article, read_blocks
+from aggregator_archive.rows import Columns, Row, parse_article, read_blocks
 
 
 @dataclass(slots=True)
@@ -31,9 +31,7 @@ class ArticleFile:
     dates: DateCounts = field(default_factory=DateCounts)
 
 
-def read_articles(
-    files: Sequence[str], limit: int | None = None, columns: Sequence[tuple[str, str]] = ()
-) -> ArticleFile:
+def read_articles(files: Sequence[str], limit: int | None = None, columns: Columns = ()) -> ArticleFile:
     """Read at most ``limit`` articles of files as for ``dedupe``, ``columns`` as for ``rows.read_rows``.
 
     Raises InvalidInput if there are none.

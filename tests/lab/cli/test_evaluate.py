@@ -254,6 +254,16 @@ def test_what_a_result_needs_is_checked_before_the_work(
     assert [path.name for path in tmp_path.iterdir()] == ["gold"]
 
 
+@pytest.mark.parametrize("command", ["own", "pairs"])
+@pytest.mark.parametrize("options", [["--calibrate"], ["--plot", "a.png"]])
+def test_thresholds_are_those_of_near_duplicates(
+    command: str, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error names the command."""
+    assert run("evaluate", command, "judged.csv", *options) == 2
+    assert "thresholds: `aggregator evaluate near-duplicates FILE --calibrate`" in capsys.readouterr().err
+
+
 def test_the_table_is_printed_before_curves_are_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

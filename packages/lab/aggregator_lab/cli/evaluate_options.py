@@ -60,6 +60,7 @@ def _add_own(protocols: Any) -> None:
     )  # fmt: skip
     _add_common_options(command)
     _add_errors_option(command)
+    _refuse_calibration(command)
     command.set_defaults(protocols=protocols.choices)
 
 
@@ -177,6 +178,7 @@ def _add_pairs(protocols: Any) -> None:
         "files", nargs="+", metavar="FILE", help="rows with text1, text2, and `same` or `overall`"
     )
     _add_errors_option(command)
+    _refuse_calibration(command)
     add_column_option(command, COLUMNS)
     _add_json_option(command)
     add_settings_options(command, ("models_dir", *LOG_SETTINGS))
@@ -353,6 +355,18 @@ def _add_html_option(command: argparse.ArgumentParser) -> None:
         "--html", metavar="PATH", default="",
         help="directory or tar archive with the page of each id; texts are extracted from the pages",
     )  # fmt: skip
+
+
+class _CalibrationElsewhere(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        parser.error(
+            "thresholds: `aggregator evaluate near-duplicates FILE --calibrate` (articles with a cluster)."
+        )
+
+
+def _refuse_calibration(command: argparse.ArgumentParser) -> None:
+    names = ("--calibrate", "--plot")
+    command.add_argument(*names, nargs=0, action=_CalibrationElsewhere, help=argparse.SUPPRESS)
 
 
 def _add_calibration_options(command: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from tests.support.archive_data import archive_rows, write_lines
         (
             "pyarrow.parquet",
             ("--format", "parquet"),
-            "Parquet needs pyarrow, which is not installed; run `pip install 'newsdedup-archive[parquet]'`.",
+            f"which is not installed; run `{sys.executable} -m pip install 'newsdedup-archive[parquet]'`.",
         ),
         ("distributed", ("--dask", "tcp://127.0.0.1:1"), "--dask needs distributed, which is not installed"),
         ("", ("--models-dir", "nowhere"), "nowhere"),

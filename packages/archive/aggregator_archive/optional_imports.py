@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import shlex
+import sys
 from typing import Any
 
 from aggregator.errors import ConfigurationError
@@ -15,5 +17,6 @@ def import_optional(module: str, requirement: str, feature: str) -> Any:
     except ImportError:
         package = module.partition(".")[0]
         raise ConfigurationError(
-            f"{feature} needs {package}, which is not installed; run `pip install '{requirement}'`."
+            f"{feature} needs {package}, which is not installed; run "
+            f"`{shlex.quote(sys.executable)} -m pip install '{requirement}'`."
         ) from None

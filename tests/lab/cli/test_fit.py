@@ -116,5 +116,5 @@ def test_an_extractor_without_its_library_is_refused_first(
     corpus, model = write_jsonl(tmp_path / "c.jsonl", "no article"), tmp_path / "own" / "en.model"
 
     assert run("fit", corpus, "--group", "en", "--features", features, "--out", str(model)) == 2
-    assert f"run `pip install 'newsdedup-lab[{features}]'`" in capsys.readouterr().err
+    assert f"-m pip install 'newsdedup-lab[{features}]'`" in capsys.readouterr().err
     assert not model.parent.exists()

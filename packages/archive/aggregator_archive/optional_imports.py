@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import shlex
 import sys
 from typing import Any
 
@@ -15,8 +14,7 @@ def import_optional(module: str, requirement: str, feature: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        package = module.partition(".")[0]
         raise ConfigurationError(
-            f"{feature} needs {package}, which is not installed; run "
-            f"`{shlex.quote(sys.executable)} -m pip install '{requirement}'`."
+            f"{feature} needs {module.partition('.')[0]}, which is not installed; run "
+            f"`{sys.executable} -m pip install '{requirement}'`."
         ) from None

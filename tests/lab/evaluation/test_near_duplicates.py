@@ -44,6 +44,18 @@ async def test_a_copy_with_another_label_is_a_false_positive() -> None:
     assert score.precision < 1.0
 
 
+async def test_what_is_dropped_has_a_row_of_its_own() -> None:
+    """A copy with a new passage is a duplicate that is kept."""
+    first, second = (Article(id=f"a{n}", text=story(1), lang="en") for n in range(2))
+    longer = Article(id="a2", text=story(1) + " " + story(2), lang="en")
+    articles = [LabeledArticle(article, "story") for article in (first, second, longer)]
+    rows = await evaluate(articles, ANALYZER, order=lambda gold, seed: list(gold))
+
+    found = {row.policy: row.scores[0].true_positive for row in rows}
+    assert (found["verified"], found["dropped"]) == (2, 1)
+    assert "dropped" in format_table(rows)
+
+
 async def test_two_runs_give_equal_results() -> None:
     """Orders are seeded."""
     first = await evaluate(gold(3), ANALYZER, orders=2)

@@ -63,8 +63,7 @@ def own(args: argparse.Namespace, settings: Settings) -> int:
     found = f"columns {', '.join(wanted)}" if wanted else "no labels (cluster, or text1, text2 and same)"
     print(f"{found} in {', '.join(sorted(columns))}: `aggregator evaluate {name}`", file=sys.stderr)
     chosen = args.protocols[name].parse_args([*args.files, *(["--json"] if args.json else [])])
-    chosen.errors = args.errors
-    for option in (*SETTING_FIELDS, "config_file", "column"):
+    for option in (*SETTING_FIELDS, "config_file", "column", "errors"):
         if hasattr(args, option):
             setattr(chosen, option, getattr(args, option))
     module, _, function = chosen.command_path.partition(":")
@@ -118,7 +117,7 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
         )
     )
     sizes = f"{len(gold)} labeled articles, {len(background)} in the background, random orders: {args.orders}"
-    table = f"{sizes}\n{protocol.format_table(rows)}\n{wrong_pairs.HINT.format(name)}"
+    table = f"{sizes}\n{protocol.format_table(rows)}\n{wrong_pairs.HINT.format(name)}\n{protocol.HINT}"
     if args.errors:
         articles = {article.id: article for article in (*background, *(item.article for item in gold))}
         wrong = next(row.wrong for row in rows if row.policy == name)

@@ -60,7 +60,7 @@ def _add_own(protocols: Any) -> None:
     )  # fmt: skip
     _add_common_options(command)
     _add_errors_option(command)
-    _refuse_calibration(command)
+    command.add_argument("--calibrate", "--plot", nargs=0, action=_Elsewhere, help=argparse.SUPPRESS)
     command.set_defaults(protocols=protocols.choices)
 
 
@@ -78,8 +78,7 @@ def _add_near_duplicates(protocols: Any) -> None:
     _add_html_option(command)
     _add_calibration_options(command)
     _add_errors_option(command)
-    add_column_option(command, COLUMNS)
-    _add_json_option(command)
+    _add_common_options(command)
     command.add_argument(
         "--grid", nargs="?", const="ours", choices=("ours", "published"),
         help="evaluate shingling (Rodier & Carter 2020) over a grid of settings: our reading of it, or the "
@@ -95,7 +94,6 @@ def _add_near_duplicates(protocols: Any) -> None:
         ("--overlap", float, "r: minimum overlap coefficient of a duplicate; not in the published rule"),
     ):  # fmt: skip
         group.add_argument(flag, metavar="X,...", type=comma_separated(kind), help=help)
-    add_policy_options(command, POLICY_SETTINGS)
 
 
 def _add_duplicates(protocols: Any) -> None:
@@ -178,7 +176,7 @@ def _add_pairs(protocols: Any) -> None:
         "files", nargs="+", metavar="FILE", help="rows with text1, text2, and `same` or `overall`"
     )
     _add_errors_option(command)
-    _refuse_calibration(command)
+    command.add_argument("--calibrate", "--plot", nargs=0, action=_Elsewhere, help=argparse.SUPPRESS)
     add_column_option(command, COLUMNS)
     _add_json_option(command)
     add_settings_options(command, ("models_dir", *LOG_SETTINGS))
@@ -357,16 +355,9 @@ def _add_html_option(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-class _CalibrationElsewhere(argparse.Action):
+class _Elsewhere(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        parser.error(
-            "thresholds: `aggregator evaluate near-duplicates FILE --calibrate` (articles with a cluster)."
-        )
-
-
-def _refuse_calibration(command: argparse.ArgumentParser) -> None:
-    names = ("--calibrate", "--plot")
-    command.add_argument(*names, nargs=0, action=_CalibrationElsewhere, help=argparse.SUPPRESS)
+        parser.error("thresholds: `aggregator evaluate near-duplicates FILE --calibrate` (needs clusters).")
 
 
 def _add_calibration_options(command: argparse.ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from statistics import mean
 from typing import Any
 
@@ -27,6 +27,8 @@ POLICIES: Mapping[str, Policy] = {
     "hamming <= 7": Policy(name="hamming", duplicate_bits=7),
     "verified": Policy(),
 }
+HINT = "`dropped` counts only its duplicates with keep: false."
+MEASURES = ("precision", "recall", "f1", "b_cubed_f1", "adjusted_rand")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +73,11 @@ class PolicyResult:
 
     def as_json(self) -> dict[str, object]:
         """Means, lowest F1 and counts of each order."""
-        return {
-            "policy": self.policy,
-            "labels": self.labels,
-            "precision": round(mean(s.precision for s in self.scores), 4),
-            "recall": round(mean(s.recall for s in self.scores), 4),
-            "f1": round(mean(s.f1 for s in self.scores), 4),
-            "f1_lowest": round(min(s.f1 for s in self.scores), 4),
-            "b_cubed_f1": round(mean(s.b_cubed_f1 for s in self.scores), 4),
-            "b_cubed_f1_lowest": round(min(s.b_cubed_f1 for s in self.scores), 4),
-            "adjusted_rand": round(mean(s.adjusted_rand for s in self.scores), 4),
-            "orders": [asdict(s) for s in self.scores],
-        }
+        columns = {name: [getattr(s, name) for s in self.scores] for name in MEASURES}
+        values = {name: round(mean(column), 4) for name, column in columns.items()}
+        values |= {f"{name}_lowest": round(min(columns[name]), 4) for name in ("f1", "b_cubed_f1")}
+        orders = [asdict(s) for s in self.scores]
+        return {"policy": self.policy, "labels": self.labels, **values, "orders": orders}
 
 
 async def evaluate(
@@ -96,7 +91,7 @@ async def evaluate(
 ) -> list[PolicyResult]:
     """One row per policy and labeling. ``background`` articles are stored before the labeled ones.
 
-    ``order``: of the labeled articles, by seed. Raises InvalidInput if no label occurs twice.
+    "dropped" counts ``keep: false`` alone. ``order``: by seed. Raises InvalidInput if no label occurs twice.
     """
     if len({item.label for item in gold}) == len(gold):
         raise InvalidInput(
@@ -106,16 +101,18 @@ async def evaluate(
     labels_by_labeling = labelings(gold)
     rows: list[PolicyResult] = []
     for policy_name, policy in policies.items():
-        results = {labeling: PolicyResult(policy_name, labeling) for labeling in labels_by_labeling}
+        names = (policy_name, "dropped") if policy.name == "verified" else (policy_name,)
+        results = [PolicyResult(name, labeling) for name in names for labeling in labels_by_labeling]
         for seed in range(orders):
             ordered = order(gold, seed)
             answers = await decide_in_order(ordered, background, analyses, policy, analyzer.spaces)
-            matches = dict(zip((i.article.id for i in ordered), map(_matched_id, answers), strict=True))
-            for labeling, label_by_id in labels_by_labeling.items():
-                result = results[labeling]
-                result.wrong = result.wrong if seed else wrong_decisions(matches.items(), label_by_id)
-                result.scores.append(_score_order(ordered, answers, label_by_id))
-        rows += results.values()
+            for result in results:
+                counted = list(map(_without_kept, answers)) if result.policy == "dropped" else answers
+                label_by_id = labels_by_labeling[result.labels]
+                matches = zip((i.article.id for i in ordered), map(_matched_id, counted), strict=True)
+                result.wrong = result.wrong if seed else wrong_decisions(matches, label_by_id)
+                result.scores.append(_score_order(ordered, counted, label_by_id))
+        rows += results
     return rows
 
 
@@ -129,6 +126,12 @@ def _score_order(
     groups = [duplicate_group(id_, answer) for id_, answer in zip(ids, answers, strict=True)]
     counts = count_decisions(zip(ids, map(_matched_id, answers), strict=True), label_by_id)
     return Score(*counts, b_cubed(labels, groups)[2], adjusted_rand(labels, groups))
+
+
+def _without_kept(answer: Answer | AggregatorError) -> Answer | AggregatorError:
+    if isinstance(answer, Answer) and answer.outcome.keep:
+        return replace(answer, outcome=replace(answer.outcome, match=None))
+    return answer
 
 
 def _matched_id(answer: Answer | AggregatorError) -> str | None:

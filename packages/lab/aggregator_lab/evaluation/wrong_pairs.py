@@ -22,7 +22,7 @@ class WrongPair(NamedTuple):
 
 
 HINT = (  # below a table of policies
-    "`{}` is the rule of the service, the other rows compare fingerprints alone; "
+    "`{}` is the rule of the service, the rows `hamming` compare fingerprints alone; "
     "`--errors FILE.jsonl` lists its missed and wrong pairs."
 )
 

@@ -57,7 +57,12 @@ def own(args: argparse.Namespace, settings: Settings) -> int:
         raise InvalidInput(f"Names of columns are in lower case; map these with {options}.")
     wanted, name = next(item for item in PROTOCOLS_BY_COLUMNS.items() if columns.issuperset(item[0]))
     if rows and not wanted and columns.isdisjoint(CONTENT_FIELDS):
-        raise InvalidInput(_columns_to_map(rows))
+        named = listed(list(dict.fromkeys(column for row in rows for column in row)))
+        raise InvalidInput(
+            f"The columns are {named}; map them. Articles: --column text=NAME, with id, title, source and "
+            "published_at where you have them, and cluster for labels. Pairs: --column text1=NAME "
+            "--column text2=NAME --column same=NAME."
+        )
     if args.errors and not wanted:
         raise InvalidInput("--errors needs labels; `evaluate duplicates FILE --page judge.html` needs none.")
     found = f"columns {', '.join(wanted)}" if wanted else "no labels (cluster, or text1, text2 and same)"
@@ -68,16 +73,6 @@ def own(args: argparse.Namespace, settings: Settings) -> int:
             setattr(chosen, option, getattr(args, option))
     module, _, function = chosen.command_path.partition(":")
     return int(getattr(importlib.import_module(module), function)(chosen, settings))
-
-
-def _columns_to_map(rows: Sequence[dict[str, Any]]) -> str:
-    """The columns of rows without any that is known, and options that map them."""
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    return (
-        f"The columns are {listed(columns)}; map them. Articles: --column text=NAME, with id, title, source "
-        "and published_at where you have them, and cluster for labels. Pairs: --column text1=NAME "
-        "--column text2=NAME --column same=NAME."
-    )
 
 
 def _check_files(args: argparse.Namespace, *others: str) -> None:
@@ -117,7 +112,7 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
         )
     )
     sizes = f"{len(gold)} labeled articles, {len(background)} in the background, random orders: {args.orders}"
-    table = f"{sizes}\n{protocol.format_table(rows)}\n{wrong_pairs.HINT.format(name)}\n{protocol.HINT}"
+    table = f"{sizes}\n{protocol.format_table(rows)}\n{wrong_pairs.HINT.format(name)}"
     if args.errors:
         articles = {article.id: article for article in (*background, *(item.article for item in gold))}
         wrong = next(row.wrong for row in rows if row.policy == name)

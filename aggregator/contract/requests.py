@@ -247,10 +247,7 @@ class NoQuery(Struct, forbid_unknown_fields=True):
 class IngestQuery(Struct, forbid_unknown_fields=True):
     """Query of the calls that store articles."""
 
-    dry_run: Annotated[
-        bool,
-        doc("Return the verdict without storing anything; lines are not compared with each other.", True),
-    ] = False
+    dry_run: Annotated[bool, doc("Store nothing; lines are not compared with each other.", True)] = False
     policy: Annotated[ProfileName, doc("Policy profile of articles that name none.", "default")] = ""
     backfill: Annotated[bool, doc(BACKFILL, False)] = False
 

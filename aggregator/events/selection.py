@@ -227,7 +227,9 @@ def sort_events(events: Iterable[Event], order: EventOrder, now_ms: int) -> list
 
 
 def _key(event: Event, order: EventOrder, now_ms: int) -> tuple[float, ...]:
+    if order in PAGED_ORDERS:
+        return (page_key(event, event.id, order)[0],)
     last_hour, hour_before = growth(event, now_ms)
-    if order == "surprise":
-        return not is_handled(event), last_hour > 0, *urgency(event, now_ms)
-    return (last_hour - hour_before if order == "growth" else page_key(event, event.id, order)[0],)
+    if order == "growth":
+        return (last_hour - hour_before,)
+    return not is_handled(event), last_hour > 0, *urgency(event, now_ms)

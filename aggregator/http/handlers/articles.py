@@ -220,7 +220,8 @@ def _note_repetition(request: web.Request) -> None:
 def _decode_article(request: web.Request, data: bytes, query: IngestQuery) -> Article:
     """The article with the source of the key and what the query declares for all articles."""
     article = auth.bind_source(request, decode_article(data))
-    article = replace(article, first_sent_ms=request.get(FIRST_SENT_MS))
+    if FIRST_SENT_MS in request:
+        article = replace(article, first_sent_ms=request[FIRST_SENT_MS])
     if query.backfill:
         article = replace(article, backfill=True, is_bound=bool(auth.caller_sources(request)))
     return replace(article, policy=query.policy) if query.policy and not article.policy else article

@@ -8,8 +8,8 @@ does not say that it is other news. Where much wording is shared, these are no c
     column      a few words of one outlet on another day: a column that only names itself
     own news    the later headline is about that part of its text that the earlier one lacks: a notice, a
                 list of other stories, the markup of a feed is what they share
-    page        two pages of one outlet under unlike headlines of which nothing occurs in the text: the text
-                is not the article
+    page        two pages under unlike headlines, of one outlet with next to nothing of them in the texts, or
+                short and one headline absent from its text: the text is not the article
     part        one text is a part of the other, whose headline is not about it: a collection and its item
     passage     a passage of two longer texts under unlike headlines: a quotation
 

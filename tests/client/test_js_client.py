@@ -157,7 +157,7 @@ async def test_both_clients_get_the_same_results(caplog: pytest.LogCaptureFixtur
 
 
 async def test_a_failed_batch_loses_no_decision() -> None:
-    """Failing closed, the error has the decisions so far, "unknown" where there is none."""
+    """Failing closed, the error has the decisions so far, "unknown" for those without an answer."""
     module = SCRIPT.parents[2] / "packages" / "client" / "js" / "aggregator-client.mjs"
     code = """
         const { Client } = await import(process.argv[1]);

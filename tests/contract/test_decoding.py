@@ -102,7 +102,7 @@ def test_half_a_surrogate_pair_costs_one_character(given: bytes, read: str) -> N
     ],
 )
 def test_what_is_not_utf_8_stays_an_error(body: bytes) -> None:
-    """Also beside half a pair, half a pair in a name, and a name that is given twice."""
+    """Also next to half a pair, half a pair in a name, and a name that is given twice."""
     with pytest.raises(InvalidInput):
         decode_article(body)
 

@@ -26,7 +26,7 @@ def article(title: str, *paragraphs: str, lang: str) -> Analysis:
 
 
 def difference(later: Analysis, earlier: Analysis, *, same_outlet: bool = False) -> str:
-    """The answer "copy", or why the pair is none; "" if the wording does not suffice."""
+    """The answer "copy", or the reason against it; "" if the wording does not suffice."""
     evidence = replace(evidence_of(later, earlier), same_outlet=same_outlet, hours_apart=2.0)
     is_copy, reason = compare_pair(later, earlier, evidence, POLICY)
     return "copy" if is_copy else reason
@@ -52,7 +52,7 @@ def collection(lang: str, *, first: int = 0) -> Analysis:
 @LANGUAGES
 @pytest.mark.parametrize("place", range(4))
 def test_an_item_is_part_of_a_collection(lang: str, place: int) -> None:
-    """In either order, wherever it stands in the collection, of the same outlet or another."""
+    """In either order, at any place of the collection, of the same outlet or another."""
     item, briefing = ITEMS[lang][place], collection(lang)
     own = article(item.title, item.text, lang=lang)
 
@@ -335,7 +335,7 @@ def test_an_article_under_many_headlines(lang: str) -> None:
 
 @LANGUAGES
 def test_different_texts_are_not_one_text(lang: str) -> None:
-    """Each headline stands over a text of its own."""
+    """Each headline has a different text."""
     own = [article(item.title, item.text, lang=lang) for item in ITEMS[lang]]
 
     assert not stands_under_many_headlines(own[3], own[:3])

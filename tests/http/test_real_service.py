@@ -172,7 +172,7 @@ async def test_responses_match_their_schemas(client: Client) -> None:
 async def test_a_repeated_request_says_when_it_was_sent_first(
     client: Client, repeats: str, is_created: bool
 ) -> None:
-    """In milliseconds; anything else is no number. What it stored then can be undone."""
+    """In milliseconds; any other value is ignored. What it stored then can be undone."""
     await client.post("/v1/articles", json={"id": "bread", "text": OTHER})
     headers = {"X-Repeats-Ms": repeats}
     again = await client.post("/v1/articles", json={"id": "bread", "text": OTHER}, headers=headers)

@@ -177,7 +177,7 @@ def statuses_of(response: ClientResponse, text: str) -> set[int]:
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 async def test_an_article_of_another_source_is_neither_read_nor_changed(keys: Keys, attempt: str) -> None:
-    """Every attempt is refused, or stored under an id of its own; it reveals no title and changes nothing."""
+    """Every attempt is refused, or stored under a qualified id; it reveals no title and changes nothing."""
     before = await keys.stored()
     method, path, body = ATTEMPTS[attempt]
     async with keys.client.request(
@@ -262,7 +262,7 @@ async def test_an_article_without_source_belongs_to_no_bound_key(keys: Keys) -> 
 async def test_of_simultaneous_posts_of_one_id_one_source_owns_it(
     valkey_url: str, texts: tuple[str, str]
 ) -> None:
-    """Two services on one store: the other one's article is stored under an id of its own.
+    """Two services on one store: the other one's article is stored under a qualified id.
 
     In one language; of two first posts in two languages at once both may own it.
     """

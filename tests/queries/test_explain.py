@@ -142,7 +142,7 @@ async def test_the_configured_policy_is_explained() -> None:
 
 
 async def test_a_pair_that_a_second_outlet_would_confirm_is_explained() -> None:
-    """The later article quotes the end of the earlier one at length, below a lead of its own."""
+    """The later article quotes the end of the earlier one at length, below a different lead."""
     newsroom = core(MemoryStore())
     report = story(5, 40).split(". ")
     quoting = f"{story(900, 14)} {'. '.join(report[18:30])}."
@@ -211,7 +211,7 @@ async def test_a_template_with_other_names_is_explained() -> None:
 
 
 async def test_novelty_is_explained() -> None:
-    """A flash with another figure is no duplicate, as headline and as text; an article after it is one."""
+    """A flash with another figure is not a duplicate, as headline and as text; an article after it is one."""
     explain = core(MemoryStore()).explain
 
     def flash(rate: str, **fields: Any) -> Article:
@@ -244,7 +244,7 @@ async def test_each_reason_has_a_sentence(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_a_part_of_a_collection_is_explained() -> None:
-    """An item of a briefing is no copy of it, whichever of the two arrives first."""
+    """An item of a briefing is not a copy of it, whichever of the two arrives first."""
     explain = core(MemoryStore()).explain
     briefs = [" ".join(story(number).split()[:60]) for number in range(10, 16)]
     briefing = Article(id="", title="Morning briefing in five minutes", text=" ".join(briefs), lang="en")

@@ -35,7 +35,7 @@ def article(id_: str, *, age_ms: int = 0, source: str = "", terms: Sequence[str]
 
 
 def scored(record: ArticleRecord, probability: float = 0.8, group: int | None = None) -> ScoredArticle:
-    """A candidate, of a group of its own by default."""
+    """A candidate, by default the only article of its group."""
     evidence = related_evidence(record, record, 0.5, 20)
     return ScoredArticle(record, group if group is not None else hash(record.id), evidence, probability)
 

@@ -411,7 +411,7 @@ class World:
                 calls = [call for call in self.calls if call.id == id_ and call.text is not None]
                 dropped = all(call.outcome is not None and not call.outcome.keep for call in calls)
                 if dropped and self.only_undoes and stored.outcome.match is None:
-                    self._violation(f"{id_} is an original, and the crawler was told to drop it")
+                    self._violation(f"{id_} is an original, and the answer was to drop it")
                 self._check_readable(index, ingest, id_, final, stored.outcome)
         if self.has_take_downs and not oracle.take_downs_hold(self.calls, contents):
             self._violation("no order of the requests and take-downs explains the final state")

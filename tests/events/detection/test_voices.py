@@ -69,7 +69,7 @@ def test_without_a_week_of_history_new_sources_are_voices() -> None:
 
 
 def test_a_wire_tells_a_story_as_it_does_alone() -> None:
-    """Beside ten outlets one that publishes 240 a day needs 16 items, and leaves the number as it is."""
+    """With ten other outlets, one that publishes 240 a day needs 16 items and does not change the number."""
     voices, outlets = known_desk(), known_desk()
     for day in range(7, -1, -1):
         for _ in range(240):

@@ -51,7 +51,10 @@ async def test_events_and_verdicts_are_listed(client: Client, service: FakeServi
     assert '<span class="state breaking">Breaking</span>' in page
     assert page.index("Second") < page.index("First")
     assert "exact copy" in page
-    assert re.findall(">event<[^>]*> of ([^<]*)<", page) == ["Second", "First"]  # a copy that is no item, too
+    assert re.findall(">event<[^>]*> of ([^<]*)<", page) == [
+        "Second",
+        "First",
+    ]  # also for a copy that the event does not count
 
 
 async def test_a_top_story_leads_to_a_search_or_its_event(client: Client, service: FakeService) -> None:

@@ -263,7 +263,7 @@ def test_membership_with_repeated_values(values: list[int], others: list[int]) -
 
 
 def test_articles_are_ranked_by_the_weight_of_shared_terms() -> None:
-    """Weights are summed over buckets and segments; ties: newer first. Another term of a bucket is none."""
+    """Weights are summed over buckets and segments; ties: newer first. A bucket also has other terms."""
     sea, storm, other = 0xABCDE_0001, 0xABCDF_0001, 0xABCDF_0002
 
     def postings(hashed: int, *numbers: int) -> bytes:

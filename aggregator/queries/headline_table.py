@@ -114,7 +114,7 @@ def score(missing: int, in_headline: int, time_s: int) -> int:
 
 def hash32(term: str) -> int:
     """The upper 32 bits of the hash that the term index uses."""
-    return term_hash(term) >> 20
+    return term_hash(term) >> 4
 
 
 def url_hash(url: str) -> int:

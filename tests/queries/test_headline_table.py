@@ -156,6 +156,15 @@ def test_rows_can_be_added_during_a_search() -> None:
     assert found(table, "dam") == [2, 1]
 
 
+def test_a_word_that_no_article_has_is_not_found() -> None:
+    """Hashes of 16 bits took 1 invented word of 6 for one of 12,000 headlines, and a source for another."""
+    choose = random.Random(11).choices
+    table = filled(*(row(n + 1, "".join(choose("abcdefgh", k=9)), source=f"outlet {n}") for n in range(3000)))
+
+    assert [found(table, "".join(choose("klmnopqr", k=9))) for _ in range(300)] == [[]] * 300
+    assert [found(table, "", SearchFilter(source=f"paper {n}")) for n in range(300)] == [[]] * 300
+
+
 def test_the_score_orders_missing_words_before_headline_words_before_time() -> None:
     """All within 64 bits; times beyond 32 bits count as the largest."""
     assert score(0, 0, 0) > score(1, 12, 10**12) > score(1, 11, 2**32) == score(1, 11, 2**32 - 1)

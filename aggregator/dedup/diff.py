@@ -2,7 +2,8 @@
 
 The texts are split into spans that keep every character. A token is shared when it is part of a shingle that
 both texts have, of the units and the width that the verdict uses (``analyzer.shingle_width``). A token is a
-printed word, a word of the segmenter in Chinese, or a character of another script without spaces.
+printed word, a word of the segmenter in Chinese, or a character of another script without spaces. In two
+headlines of words a token is shared if both have one of its index terms (``headlines.title_similarity``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 
-from aggregator.analysis.analyzer import shingle_width
+from aggregator.analysis.analyzer import shingle_width, uses_spaces
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import located_figures
 from aggregator.analysis.text.normalization import COMBINING_MARKS, UNSPACED_SCRIPTS
@@ -43,12 +44,19 @@ class _Token:
     figure: bool = False
 
 
-def diff_texts(a: str, b: str, lang_a: str, lang_b: str) -> tuple[list[DiffSpan], list[DiffSpan]]:
+def diff_texts(
+    a: str, b: str, lang_a: str, lang_b: str, *, headlines: bool = False
+) -> tuple[list[DiffSpan], list[DiffSpan]]:
     """Return both texts as spans that join to the texts, each truncated to ``MAX_COMPARED_CHARS``."""
     a, b = a[:MAX_COMPARED_CHARS], b[:MAX_COMPARED_CHARS]
     first, second = list(_split_tokens(a, lang_a)), list(_split_tokens(b, lang_b))
     # Both texts must use the same shingle width; articles of different scripts share none anyway.
-    width = shingle_width(lang_a)
+    by_term = headlines and (lang_a == "zh" or uses_spaces(lang_a))
+    sizes = (sum(len(token.units) for token in tokens) for tokens in (first, second))
+    width = 1 if by_term else max(1, min(shingle_width(lang_a), *sizes))
+    for text, tokens, lang in ((a, first, lang_a), (b, second, lang_b)) if by_term else ():
+        for token in tokens:
+            token.units = tokenizer.tokenize(text[token.start : token.end], lang)
     passage_of = _mark_passages(first, dict.fromkeys(s for s, _ in _shingles(second, width)), width)
     _mark_passages(second, passage_of, width)
     figures_a, figures_b = located_figures(a, lang_a), located_figures(b, lang_b)

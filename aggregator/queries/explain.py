@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, groupby, pairwise
-from operator import itemgetter
+from itertools import groupby
+from operator import attrgetter
 
-from aggregator.analysis.analyzer import shingle_width, uses_spaces
 from aggregator.analysis.source import with_source
-from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures
-from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.dedup.copy_rule import Evidence, figures_changed
+from aggregator.dedup.diff import DiffSpan, diff_texts
 from aggregator.dedup.grouping import stored_evidence
 from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles
 from aggregator.dedup.verdict import (
@@ -89,7 +87,7 @@ class Explainer:
         if first.record.space == second.record.space and first.record.space in self._index.spaces:
             judged = await self._related.judge(first.subject, second.record, second.subject.group)
             related = relatedness_out(*judged)
-        # In a thread: the shared passages of two texts of some megabytes take a second.
+        # In a thread: the shared passages of two long texts take 0.3 s.
         return await asyncio.to_thread(explain, first, second, selected.policy, selected.name, related)
 
     async def load_pair(self, a: str | Article, b: str | Article) -> tuple[ComparedArticle, ComparedArticle]:
@@ -108,7 +106,7 @@ class Explainer:
             return ComparedArticle(label, record, analysis.text or article.title, subject, article.policy)
         stored = await self._index.articles.get(id_or_article)
         record, packed = stored.record, await self._index.records.read_text(stored.record.number)
-        text = decompress_text(packed) if packed else None if record.text_words else record.title
+        text = record.title if not record.text_words else decompress_text(packed) if packed else None
         return ComparedArticle(record.id, record, text, subject_of(stored))
 
 
@@ -127,7 +125,7 @@ def explain(
     differing = a.fingerprint ^ b.fingerprint
     texts = None if first.text is None or second.text is None else (first.text, second.text)
     langs = a.lang, b.lang
-    passages = _shared_and_own_passages(texts, langs) if texts else (None, None, None)
+    passages = list(map(_passages, diff_texts(*texts, *langs))) if texts else [(None, None)] * 2
     figures_of = _missing_figures(*texts, langs) if texts else (None, None)
     is_match, reason = compare_pair(later, earlier, evidence, policy) if comparable else (False, "")
     are_news = is_match and figures_are_news(earlier, later, policy)
@@ -151,7 +149,7 @@ def explain(
             figures=own_figures,
             own_passages=own_passages,
         )
-        for side, own_figures, own_passages in zip((first, second), figures_of, passages[1:], strict=True)
+        for side, own_figures, (_, own_passages) in zip((first, second), figures_of, passages, strict=True)
     ]
     return ExplainOut(
         summary=summary
@@ -179,7 +177,7 @@ def explain(
         is_copy=is_match and not are_news,
         updated_figures=is_match and figures_changed(a.figures, b.figures),
         reversed=is_match and is_reversed(later, earlier),
-        shared_passages=passages[0],
+        shared_passages=passages[0][0],
         policy=profile,
     )
 
@@ -197,43 +195,16 @@ def _missing_figures(a: str, b: str, langs: tuple[str, str]) -> tuple[list[str],
     return missing[0][:MAX_ITEMS_SHOWN], missing[1][:MAX_ITEMS_SHOWN]
 
 
-def _shared_and_own_passages(
-    texts: tuple[str, str], langs: tuple[str, str]
-) -> tuple[Passages, Passages, Passages]:
-    """Runs of words in both texts, only in the first and only in the second; longest first."""
-    words = [tokenizer.shingle_units(text, lang) for text, lang in zip(texts, langs, strict=True)]
-    first, second = (
-        [normalize_spelling([word], lang) for word in own] for own, lang in zip(words, langs, strict=True)
-    )
-    width = shingle_width(langs[0])
-    first_mask, second_mask = _shared_word_mask(first, second, width), _shared_word_mask(second, first, width)
-    return (
-        _join_runs(words[0], first_mask, True, langs[0]),
-        _join_runs(words[0], first_mask, False, langs[0]),
-        _join_runs(words[1], second_mask, False, langs[1]),
-    )
-
-
-def _shared_word_mask(
-    words: Sequence[Sequence[str]], other: Sequence[Sequence[str]], width: int
-) -> list[bool]:
-    """For each word, given by its units, whether it is part of a shingle that the other text has too."""
-    own_units, other_units = list(chain.from_iterable(words)), list(chain.from_iterable(other))
-    width = max(1, min(width, len(own_units), len(other_units)))
-    known = {tuple(other_units[i : i + width]) for i in range(len(other_units) - width + 1)}
-    covered = [False] * len(own_units)
-    for i in range(len(own_units) - width + 1):
-        if tuple(own_units[i : i + width]) in known:
-            covered[i : i + width] = [True] * width
-    return [any(covered[start:end]) for start, end in pairwise(accumulate(map(len, words), initial=0))]
-
-
-def _join_runs(words: Sequence[str], mask: Sequence[bool], in_shared: bool, lang: str) -> Passages:
-    separator = " " if uses_spaces(lang) else ""
-    marked = groupby(zip(mask, words, strict=True), key=itemgetter(0))
-    runs = [[word for _, word in run] for inside, run in marked if inside is in_shared]
-    runs.sort(key=len, reverse=True)
-    return [separator.join(run) for run in runs[:MAX_ITEMS_SHOWN]]
+def _passages(spans: Sequence[DiffSpan]) -> tuple[Passages, Passages]:
+    """The passages of a text that the other one has, and those that it lacks; longest first."""
+    passages: tuple[Passages, Passages] = [], []
+    for number, run in groupby(spans, key=attrgetter("passage")):
+        if text := "".join(span.text for span in run).strip():
+            passages[number is None].append(text)
+    for found in passages:
+        found.sort(key=len, reverse=True)
+        del found[MAX_ITEMS_SHOWN:]
+    return passages
 
 
 def _summary(evidence: Evidence, headlines: float, policy: Policy, is_match: bool) -> str:

@@ -107,3 +107,16 @@ def test_a_text_compared_with_itself(text: str) -> None:
 
     assert a == b
     assert not any(p.figure for p in a)
+
+
+def test_common_words_of_headlines_are_marked_in_any_order() -> None:
+    """Inflected ones too, and no stop words; Chinese by words, Japanese by runs of characters."""
+    lines = "Port of Kareth's ferries stop", "The ferry of the Kareth line"
+    a, b = diff_texts(*lines, "en", "en", headlines=True)
+    zh, _ = diff_texts("大橋因暴風雨關閉", "暴风雨过后的大桥", "zh", "zh", headlines=True)
+    ja, _ = diff_texts("港の大橋は強風のため閉鎖", "大橋は強風のため通れない", "ja", "ja", headlines=True)
+
+    assert list(shared_passages(a).values()) == ["Kareth's", "ferries"]
+    assert list(shared_passages(b).values()) == ["ferry", "Kareth"]
+    assert list(shared_passages(zh).values()) == ["大橋", "暴風雨"]
+    assert list(shared_passages(ja).values()) == ["大橋は強風のため"]

@@ -68,12 +68,12 @@ async def test_passages_of_only_one_article() -> None:
     )
     same = await explain.explain_pair(article("Two words", "en"), article("Two words", "en"))
 
-    assert english.shared_passages == ["the ferry sank off the", "in heavy fog"]
+    assert english.shared_passages == ["The ferry sank off the", "in heavy fog"]
     assert own_passages(english) == (["long pier"], ["new bridge", "today"])
     assert chinese.shared_passages == ["市议会今天通过新的"]
     assert own_passages(chinese) == (["桥梁预算案"], ["河堤预算案"])
-    assert own_passages(mixed) == (["市议会今天通过新的桥梁预算案"], ["the council paid for a bridge"])
-    assert (same.shared_passages, own_passages(same)) == (["two words"], ([], []))
+    assert own_passages(mixed) == (["市议会今天通过新的桥梁预算案"], ["The council paid for a bridge"])
+    assert (same.shared_passages, own_passages(same)) == (["Two words"], ([], []))
 
 
 async def test_passages_are_compared_as_the_sketches_are() -> None:
@@ -92,7 +92,7 @@ async def test_passages_are_compared_as_the_sketches_are() -> None:
 
     assert korean.shared_passages == ["항구를 다시 열수 있다"]
     assert own_passages(korean) == ([], [])
-    assert german.shared_passages == ["die fähre nach köln"]
+    assert german.shared_passages == ["Die Fähre nach Köln"]
     assert own_passages(german) == (["fährt"], ["fehlt"])
 
 

@@ -31,6 +31,8 @@ from aggregator.events.webhooks.subscriptions import (
     Subscription,
     Subscriptions,
     alert_body,
+    alert_title,
+    change_title,
     event_payload,
     ping_body,
 )
@@ -129,6 +131,11 @@ class WebhookDispatcher(PeriodicTask):
         await self.queue.add_attempt(attempt)
         return result
 
+    async def remove(self, ids: Collection[str]) -> None:
+        """Remove webhooks and targets with their pending deliveries; the history stays."""
+        await self._subscriptions.mutate(lambda known: [known.pop(id_, None) for id_ in ids])
+        await self.queue.drop(ids)
+
     async def _enqueue_changes(self, subscriptions: dict[str, Subscription]) -> Outbox | None:
         """The outbox with deliveries for all new changes; None when another dispatcher committed first."""
         raw, outbox = await self.queue.outbox.read_with_raw()
@@ -213,7 +220,8 @@ class WebhookDispatcher(PeriodicTask):
         body = alert_body(alert, target, now_ms, self._base_url, latest)
         count = len(alert.events) + alert.dropped
         first = alert.events[0].id if alert.events else ""
-        return Delivery(id_, target.id, first, alert.kind, body, now_ms, now_ms, events=count)
+        title = alert_title(alert)
+        return Delivery(id_, target.id, first, alert.kind, body, now_ms, now_ms, events=count, title=title)
 
     def _delivery(
         self, target: Subscription, change: ChangeRecord, event: Event, latest: Headlines
@@ -222,7 +230,7 @@ class WebhookDispatcher(PeriodicTask):
         subject, now_ms = (target.id, change.event_id, change.kind), self._clock()
         id_ = _delivery_id(*subject, change.revision, change.at_ms)
         body = event_payload(event, change.kind, change.at_ms, target.format, self._base_url, latest)
-        return Delivery(id_, *subject, body, now_ms, now_ms)
+        return Delivery(id_, *subject, body, now_ms, now_ms, title=change_title(event, change.kind))
 
     async def _save_results(self) -> None:
         """Those of the calls that have ended; after an error they are saved by the next run."""

@@ -10,7 +10,7 @@ The dispatcher and the pages change the outbox; each change is committed only if
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -34,7 +34,10 @@ MAX_DELAY_MS = 2 * DAY_MS
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """One call to the subscription ``hook``, with one ``id`` in all attempts; ``due_ms``: of the next one."""
+    """One call to the subscription ``hook``, with one ``id`` in all attempts.
+
+    ``due_ms``: of the next one; ``title``: subject of the mail, or what a webhook is called for.
+    """
 
     id: str
     hook: str
@@ -46,6 +49,7 @@ class Delivery(msgspec.Struct, frozen=True):
     attempts: int = 0
     result: str = ""
     events: int = 1
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +73,12 @@ class Attempt(msgspec.Struct, frozen=True):
     next_ms: int = 0
     event: str = ""
     events: int = 1
+    title: str = ""
 
     @classmethod
     def at(cls, of: Delivery, at_ms: int, number: int, error: str, next_ms: int) -> Attempt:
         """An attempt at a delivery."""
-        return cls(of.id, of.hook, of.kind, at_ms, number, error, next_ms, of.event, of.events)
+        return cls(of.id, of.hook, of.kind, at_ms, number, error, next_ms, of.event, of.events, of.title)
 
 
 class Outbox(msgspec.Struct, frozen=True):
@@ -172,36 +177,37 @@ class DeliveryQueue:
         """Number of pending deliveries by target."""
         return dict(Counter(delivery.hook for delivery in (await self.outbox.read()).calls))
 
-    async def dead_letters(self, target: str, count: int = 50) -> list[Delivery]:
-        """The newest dead letters of a target, newest first."""
+    async def dead_letters(self, targets: Collection[str], count: int = 50) -> list[Delivery]:
+        """The newest dead letters of some targets, newest first."""
         entries = await self._store.stream_tail(DEAD_LETTERS_KEY, MAX_DEAD_LETTERS)
         found = [decode_value(_delivery_decoder, payload, "A dead letter") for _, payload in entries]
-        return [delivery for delivery in found if delivery.hook == target][:count]
+        return [delivery for delivery in found if delivery.hook in targets][:count]
 
-    async def dead_letter_count(self) -> int:
-        """Number of dead letters of all targets that are kept, at most about ``MAX_DEAD_LETTERS``."""
-        return sum(await self._store.stream_lengths([DEAD_LETTERS_KEY]))
-
-    async def attempts(self, targets: frozenset[str], count: int = 50) -> list[Attempt]:
-        """The newest attempts at some targets, newest first."""
+    async def attempts(self, targets: Collection[str] | None, count: int = 50) -> list[Attempt]:
+        """The newest attempts at some targets, or all, also those that were removed; newest first."""
         entries = await self._store.stream_tail(ATTEMPTS_KEY, MAX_ATTEMPTS)
         found = [decode_value(_attempt_decoder, payload, "A delivery attempt") for _, payload in entries]
-        return [attempt for attempt in found if attempt.target in targets][:count]
+        return [attempt for attempt in found if targets is None or attempt.target in targets][:count]
 
-    async def retry_now(self, target: str, now_ms: int) -> int:
-        """Make the pending deliveries of a target due; returns their number."""
+    async def drop(self, targets: Collection[str]) -> None:
+        """Drop the pending deliveries of targets that were removed."""
+
+        def keep(outbox: Outbox) -> Outbox:
+            return Outbox(outbox.position, tuple(d for d in outbox.calls if d.hook not in targets))
+
+        await self.outbox.edit(keep)
+
+    async def retry_now(self, target: str, now_ms: int) -> None:
+        """Make the pending deliveries of a target due."""
 
         def due(delivery: Delivery) -> Delivery:
             return msgspec.structs.replace(delivery, due_ms=now_ms) if delivery.hook == target else delivery
 
-        changed = await self.outbox.edit(
-            lambda outbox: Outbox(outbox.position, tuple(map(due, outbox.calls)))
-        )
-        return sum(delivery.hook == target for delivery in changed.calls)
+        await self.outbox.edit(lambda outbox: Outbox(outbox.position, tuple(map(due, outbox.calls))))
 
     async def resend(self, target: str, delivery_id: str, now_ms: int) -> None:
         """Enqueue a dead letter again, under its id. Raises NotFound."""
-        letters = await self.dead_letters(target, MAX_DEAD_LETTERS)
+        letters = await self.dead_letters({target}, MAX_DEAD_LETTERS)
         letter = next((found for found in letters if found.id == delivery_id), None)
         if letter is None:
             raise NotFound(f"There is no undelivered notification {delivery_id[:80]!r} of this target.")

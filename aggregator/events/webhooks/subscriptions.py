@@ -109,15 +109,6 @@ class Subscriptions(VersionedMap[Subscription]):
         """Suspend the calls of a subscription, or resume them without a reason. Raises NotFound."""
         return await self.update(id_, lambda known: msgspec.structs.replace(known, disabled=reason))
 
-    async def remove_of_desk(self, desk: str) -> None:
-        """Remove all targets of a desk."""
-
-        def remove(known: dict[str, Subscription]) -> None:
-            for id_ in [id_ for id_, target in known.items() if target.desk == desk]:
-                del known[id_]
-
-        await self.mutate(remove)
-
 
 def _is_same(one: Subscription, other: Subscription) -> bool:
     first, second = (
@@ -139,7 +130,7 @@ def event_payload(
     if payload_format == "slack":
         title = slack_text(title_of(event))
         linked = f"<{url}|{title}>" if url else title
-        text = f"{_KIND_LABELS.get(kind, kind.capitalize())}: {linked} ({slack_text(size_summary(event))})"
+        text = f"{_label_of(kind)}{linked} ({slack_text(size_summary(event))})"
         lines = (slack_text(_line_of(record)) for record in latest.get(event.id, ()))
         return msgspec.json.encode({"text": "\n".join((text, *lines))})
     return _encode(f"event.{kind}", at_ms, event_data(event, base_url, latest))
@@ -222,11 +213,6 @@ def encode_message(message: Message, target: Subscription) -> bytes:
 
 def alert_message(alert: Alert, at_ms: int, base_url: str, latest: Headlines, with_links: bool) -> Message:
     """The text of an alert: one event with its headline as the title, several as a list."""
-    name, count = alert.desk.name, len(alert.events) + alert.dropped
-    label = f"{_KIND_LABELS[alert.kind]}: " if alert.kind in _KIND_LABELS else ""
-    what = f"{label}{_cut(title_of(alert.events[0]))}" if count == 1 else f"{count} new events"
-    if alert.kind == "digest":
-        what = ", ".join(("digest", *(f"{n} {name}" for name, n in alert.sections.items())))
     parts, shown = [], alert.events[: LISTED_EVENTS * (len(alert.sections) or 1)]
     starts = accumulate((min(size, LISTED_EVENTS) for size in alert.sections.values()), initial=0)
     headings = dict(zip(starts, alert.sections, strict=False))
@@ -236,11 +222,30 @@ def alert_message(alert: Alert, at_ms: int, base_url: str, latest: Headlines, wi
         records = latest.get(event.id, ())
         lines[2:2] = [f"{_line_of(record)} {record.url if with_links else ''}".rstrip() for record in records]
         parts.append("\n".join(lines))
-    if count > len(shown):
-        parts.append(f"and {count - len(shown)} more")
+    if (more := len(alert.events) + alert.dropped - len(shown)) > 0:
+        parts.append(f"and {more} more")
     if base_url:
         parts.append(f"Desk: {base_url}/desks/{alert.desk.id}")
-    return Message(f"{name}: {what}", "\n\n".join(parts))
+    return Message(alert_title(alert), "\n\n".join(parts))
+
+
+def alert_title(alert: Alert) -> str:
+    """The subject of an alert: the headline of its event, or how many there are."""
+    what = f"{len(alert.events) + alert.dropped} new events"
+    if alert.kind == "digest":
+        what = ", ".join(("digest", *(f"{n} {name}" for name, n in alert.sections.items())))
+    elif len(alert.events) + alert.dropped == 1:
+        what = change_title(alert.events[0], alert.kind)
+    return f"{alert.desk.name}: {what}"
+
+
+def change_title(event: Event, kind: str) -> str:
+    """What a change of an event is called: "Development: headline", of an alert the headline alone."""
+    return _label_of(kind) + _cut(title_of(event))
+
+
+def _label_of(kind: str) -> str:
+    return "" if kind == "alert" else f"{_KIND_LABELS.get(kind, kind.capitalize())}: "
 
 
 def _event_lines(event: Event, now_ms: int, base_url: str, zone: tzinfo) -> list[str]:

@@ -47,7 +47,8 @@ async def put(request: web.Request, service: Service, id_: str, body: requests.D
 async def delete(service: Service, id_: str) -> None:
     """Delete a desk and its targets."""
     await service.events.desks.remove(id_)
-    await service.events.subscriptions.remove_of_desk(id_)
+    targets = await service.events.subscriptions.values()
+    await service.background.webhook_dispatcher.remove([t.id for t in targets if t.desk == id_])
 
 
 async def post_target(request: web.Request, id_: str, body: requests.TargetIn) -> web.Response:

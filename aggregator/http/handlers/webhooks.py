@@ -52,7 +52,7 @@ async def get(service: Service, id_: str) -> responses.WebhookDetailOut:
     hook = await service.events.subscriptions.get(id_)
     dead = [
         fields_of(letter, responses.DeadLetterOut, event_id=letter.event, made_at=to_datetime(letter.made_ms))
-        for letter in await service.background.webhook_dispatcher.queue.dead_letters(hook.id)
+        for letter in await service.background.webhook_dispatcher.queue.dead_letters({hook.id})
     ]
     attempts = [
         fields_of(
@@ -62,7 +62,7 @@ async def get(service: Service, id_: str) -> responses.WebhookDetailOut:
             next_at=to_datetime_or_none(attempt.next_ms or None),
             event_id=attempt.event or None,
         )
-        for attempt in await service.background.webhook_dispatcher.queue.attempts(frozenset((hook.id,)))
+        for attempt in await service.background.webhook_dispatcher.queue.attempts({hook.id})
     ]
     return responses.WebhookDetailOut(
         **msgspec.structs.asdict(webhook_out(hook, await _pending(service, hook))),
@@ -71,9 +71,10 @@ async def get(service: Service, id_: str) -> responses.WebhookDetailOut:
     )
 
 
-async def delete(request: web.Request, id_: str) -> None:
+async def delete(service: Service, id_: str) -> None:
     """Delete a webhook. No further deliveries."""
-    await request.app[SERVICE].events.subscriptions.remove(id_)
+    hook = await service.events.subscriptions.get(id_)
+    await service.background.webhook_dispatcher.remove([hook.id])
 
 
 async def post_action(

@@ -21,7 +21,7 @@ from aggregator.events.detection.numbers import course_of, peak
 from aggregator.events.webhooks.sender import NO_SMTP_SERVER
 from aggregator.events.webhooks.subscriptions import PayloadFormat, TargetKind
 from aggregator.http.app_keys import CALLER_KEY, SERVICE, caller_id, caller_name
-from aggregator.http.handlers.desks import LIST_FIELDS, add_target, to_desk
+from aggregator.http.handlers.desks import LIST_FIELDS, add_target, delete, to_desk
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
 from aggregator.http.pages.webhooks import DeskPageQuery, load_deliveries, notice_of, redirect
@@ -111,8 +111,7 @@ async def change(
     """Page: save, preview or delete a desk, or add a target."""
     stored = await service.events.desks.get(id_)
     if form.action == "delete":
-        await service.events.desks.remove(stored.id)
-        await service.events.subscriptions.remove_of_desk(stored.id)
+        await delete(service, stored.id)
         return redirect("/desks", "deleted")
     try:
         if form.action == "add_target":

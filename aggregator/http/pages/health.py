@@ -17,6 +17,7 @@ from aggregator.auth.api_keys import Role
 from aggregator.contract.problems import PROBLEM_TITLES
 from aggregator.errors import StoreUnavailable
 from aggregator.events.detection.model import LearnedHistory
+from aggregator.events.webhooks.outbox import MAX_DEAD_LETTERS
 from aggregator.http.app_keys import CALLER_KEY, METRICS, SERVICE
 from aggregator.http.handlers.operations import all_metrics
 from aggregator.http.pages import cards, html_response
@@ -144,7 +145,7 @@ async def _queues(service: Service) -> Queues:
         stream_entries=await stream.length(),
         backlog=await service.background.detector.lag(stream, MAX_BACKLOG),
         deliveries=sum((await queue.pending()).values()),
-        dead_letters=await queue.dead_letter_count(),
+        dead_letters=len(await queue.dead_letters({hook.id for hook in webhooks}, MAX_DEAD_LETTERS)),
         webhooks=len(webhooks),
         suspended_webhooks=sum(1 for webhook in webhooks if webhook.disabled),
     )

@@ -228,15 +228,15 @@ async def _load_comparison(request: web.Request, a: str, b: str) -> dict[str, An
     groups = [stored[record.id].group for record in records if record]
     event_ids = await service.events.repository.event_ids_of(groups)
     explanation = await service.articles.explain.compare(first, second)
-    diffs = None
+    diffs, bare = None, [not side.record.text_words for side in (first, second)]
     if first.text is not None and second.text is not None:
         langs = first.record.lang, second.record.lang
-        diffs = await asyncio.to_thread(diff_texts, first.text, second.text, *langs)
+        diffs = await asyncio.to_thread(diff_texts, first.text, second.text, *langs, headlines=all(bare))
     truncated = any(len(side.text or "") > MAX_COMPARED_CHARS for side in (first, second))
     return {
         "explanation": explanation,
         "fingerprints": [side.record.fingerprint for side in (first, second)],
-        "bare": [not side.record.text_words for side in (first, second)],
+        "bare": bare,
         "events": [event_ids.get(group) for group in groups],
         "records": records,
         "diffs": diffs,

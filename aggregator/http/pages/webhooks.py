@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from aggregator.app import Service
 from aggregator.errors import AggregatorError
-from aggregator.events.event import Event, title_of
+from aggregator.events.event import Event
 from aggregator.events.webhooks.outbox import Attempt, Delivery
 from aggregator.events.webhooks.subscriptions import Subscription
 from aggregator.http.app_keys import SERVICE, caller_name
-from aggregator.http.handlers.webhooks import apply_action
+from aggregator.http.handlers.webhooks import apply_action, delete
 from aggregator.http.pages import html_response
 from aggregator.http.pages.sign_in import safe_redirect_path
 from aggregator.time_units import MINUTE_MS
@@ -78,7 +78,7 @@ async def change(
     if form.action == "ping":
         await _test(request, target)
     elif form.action == "remove":
-        await service.events.subscriptions.remove(target.id)
+        await delete(service, target.id)
         back, done = "/webhooks" if back == f"/webhooks/{target.id}" else back, "removed"  # type: ignore[assignment]
     else:
         await apply_action(service, target, form.action, form.delivery, caller_name(request))
@@ -100,7 +100,8 @@ async def _test(request: web.Request, target: Subscription) -> None:
 
 async def webhook_list(request: web.Request, service: Service, query: DeskPageQuery) -> web.Response:
     """Page: webhooks and targets with their deliveries."""
-    view = await load_deliveries(service, await service.events.subscriptions.values())
+    targets = await service.events.subscriptions.values()
+    view = await load_deliveries(service, targets, of_removed=True)
     return html_response(
         request,
         "webhooks.html",
@@ -144,11 +145,6 @@ class AttemptRow:
     event: Event | None
     was_repeated: bool = False
 
-    @property
-    def title(self) -> str:
-        """Headline of the event, "" without one."""
-        return title_of(self.event) if self.event is not None else ""
-
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
@@ -161,15 +157,19 @@ class DeliveryView:
 
 
 async def load_deliveries(
-    service: Service, targets: Collection[Subscription], *, detail: bool = False
+    service: Service, targets: Collection[Subscription], *, detail: bool = False, of_removed: bool = False
 ) -> DeliveryView:
-    """What is known of some targets. ``detail``: pending and abandoned deliveries of the only one, too."""
+    """What is known of some targets. ``detail``: pending and abandoned deliveries of the only one, too.
+
+    ``of_removed``: with the history of targets that were removed.
+    """
     queue = service.background.webhook_dispatcher.queue
     ids = frozenset(target.id for target in targets)
-    outbox, history = await asyncio.gather(queue.outbox.read(), queue.attempts(ids, MAX_HISTORY))
+    attempts = queue.attempts(None if of_removed else ids, MAX_HISTORY)
+    outbox, history = await asyncio.gather(queue.outbox.read(), attempts)
     pending = [delivery for delivery in outbox.calls if delivery.hook in ids]
     waiting = {delivery.id for delivery in pending}
-    dead = await queue.dead_letters(next(iter(ids)), MAX_HISTORY) if detail and ids else []
+    dead = await queue.dead_letters(ids, MAX_HISTORY) if detail else []
     dead = [delivery for delivery in dead if delivery.id not in waiting]
     shown = pending[:MAX_HISTORY] if detail else []
     wanted = {attempt.event for attempt in history} | {delivery.event for delivery in (*shown, *dead)}

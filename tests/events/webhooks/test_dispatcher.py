@@ -234,7 +234,7 @@ async def test_a_410_response_disables_the_webhook(webhooks: Webhooks, receiver:
 
     assert len(receiver.calls) == 1
     assert (await webhooks.subscriptions.get(subscription.id)).disabled
-    assert [letter.kind for letter in await webhooks.dispatcher.queue.dead_letters(subscription.id)] == [
+    assert [letter.kind for letter in await webhooks.dispatcher.queue.dead_letters({subscription.id})] == [
         "closed",
         "fired",
     ]

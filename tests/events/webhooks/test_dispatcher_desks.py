@@ -304,6 +304,7 @@ async def test_a_failing_target_is_retried_and_logged(newsroom: Newsroom) -> Non
     history = await newsroom.dispatcher.queue.attempts(frozenset((failing.id,)))
 
     assert len(newsroom.mail.envelopes) == 1 and len(newsroom.calls) == 2
+    assert {a.title for a in history} == {mail_of(newsroom.mail.envelopes[0])["Subject"]}
     assert [(a.number, a.error, a.next_ms > 0, a.event) for a in history] == [
         (2, "", False, "e1"),
         (1, "answered with status 503", True, "e1"),
@@ -333,9 +334,9 @@ async def test_an_abandoned_delivery_is_sent_again_under_its_id(newsroom: Newsro
     newsroom.statuses.extend([500] * 8)
     await newsroom.change("e1", 5)
     for _ in range(7):
-        assert await queue.retry_now(target.id, newsroom.clock()) == 1
+        await queue.retry_now(target.id, newsroom.clock())
         await newsroom.dispatcher.lead()
-    (letter,) = await queue.dead_letters(target.id)
+    (letter,) = await queue.dead_letters({target.id})
     await queue.resend(target.id, letter.id, newsroom.clock())
     await newsroom.dispatcher.lead()
     history = await queue.attempts(frozenset((target.id,)))

@@ -232,9 +232,10 @@ async def test_the_history_of_a_target(client: Client, service: FakeService) -> 
     target = await add_webhook(client, desk)
     service.fake_events.stored = [event("e1", "Harbour bridge closed")]
     queue = service.background.webhook_dispatcher.queue
-    waiting = Delivery("m1", target, "e1", "alert", b"{}", START_MS, START_MS + 300_000, 1, "busy", 7)
+    title = "Harbour: 7 new events"
+    waiting = Delivery("m1", target, "e1", "alert", b"{}", START_MS, START_MS + 300_000, 1, "busy", 7, title)
     dead = Delivery("m0", target, "gone", "alert", b"{}", START_MS, START_MS, 8, "answered with status 500")
-    tried = Attempt("m1", target, "alert", START_MS, 1, "busy", START_MS + 300_000, "e1", 7)
+    tried = Attempt("m1", target, "alert", START_MS, 1, "busy", START_MS + 300_000, "e1", 7, title)
     await queue.save(None, Outbox(b"", (waiting,)), [dead], [tried])
     page = await (await client.get(f"/webhooks/{target}")).text()
     await client.post(f"/webhooks/{target}", data={"action": "retry"})
@@ -242,7 +243,8 @@ async def test_the_history_of_a_target(client: Client, service: FakeService) -> 
     await client.post(f"/webhooks/{target}", data={"action": "resend", "delivery": "m0"})
     after = await (await client.get(f"/webhooks/{target}")).text()
 
-    assert "Notification of 7 events: " in page and "Harbour bridge closed" in page
+    assert page.count('<a href="/events/e1" dir="auto">Harbour: 7 new events</a>') == 2
+    assert "Harbour bridge closed" not in page
     assert "next attempt" in page and "Not delivered" in page and "answered with status 500" in page
     assert retried[0].due_ms == START_MS and retried[0].attempts == 1
     assert [(d.id, d.attempts) for d in (await queue.outbox.read_with_raw())[1].calls] == [
@@ -250,6 +252,25 @@ async def test_the_history_of_a_target(client: Client, service: FakeService) -> 
         ("m0", 0),
     ]
     assert "Not delivered" not in after
+
+
+async def test_a_deleted_desk_leaves_its_history_and_nothing_pending(
+    client: Client, service: FakeService
+) -> None:
+    """Nor a count of what was given up; the targets of others are as they were."""
+    desk = await make_desk(client, service)
+    target, kept = await add_webhook(client, desk), Delivery("m2", "h2", "", "fired", b"{}", 0, 0)
+    queue = service.background.webhook_dispatcher.queue
+    waiting = Delivery("m1", target, "e1", "alert", b"{}", START_MS, START_MS + 300_000, 1, "busy")
+    tried = Attempt("m0", target, "alert", START_MS, title="Harbour: Bridge closed")
+    await queue.save(None, Outbox(b"", (waiting, kept)), [waiting], [tried])
+    await client.post(f"/desks/{desk.id}", data={"action": "delete"})
+    page = await (await client.get("/webhooks")).text()
+    health = await (await client.get("/health")).text()
+
+    assert await queue.pending() == {"h2": 1}
+    assert "Harbour: Bridge closed" in page and "removed" in page and f'href="/webhooks/{target}"' not in page
+    assert "could not be delivered" not in health
 
 
 async def test_a_repeated_attempt_announces_no_next_one(client: Client, service: FakeService) -> None:

@@ -118,6 +118,28 @@ async def test_two_stored_articles_are_compared(client: Client, real: Service) -
     assert ("store_texts" in page) is not real.settings.store_texts
 
 
+async def test_two_headlines_are_compared_word_by_word(client: Client) -> None:
+    """Whether texts are stored or not; the legend names what is marked, and languages are not compared."""
+    for id_, title in (
+        ("h1", "Ferry to Kareth aground, 40 rescued"),
+        ("h2", "Forty saved as the Kareth ferry runs aground"),
+        ("h3", "Der Hafen von Kareth bleibt nach dem Sturm drei Tage lang geschlossen"),
+        ("h4", "Mild weather expected"),
+    ):
+        await client.post("/v1/articles", json={"id": id_, "title": title, "source": f"{id_}.example"})
+    shared, languages, nothing = [
+        await (await client.get(f"/compare?a=h1&b={other}")).text() for other in ("h2", "h3", "h4")
+    ]
+
+    assert re.findall(r"<mark[^>]*>([^<]+)</mark>", shared)[:6] == [
+        *("Ferry", "Kareth", "aground,"),
+        *("Kareth", "ferry", "aground"),
+    ]
+    assert "alike" in shared and "<mark>Shared wording</mark>" in shared and ">40<" in shared
+    assert "alike" not in languages and "Not compared" in languages and "Shared wording</dt>" not in languages
+    assert "Shared wording" not in nothing and "Mild weather expected" in nothing
+
+
 async def test_pasted_texts_are_compared(client: Client) -> None:
     """This needs no stored texts; an unknown id is reported."""
     page = await (await client.post("/compare", data={"a": ORIGINAL, "b": EDITED})).text()

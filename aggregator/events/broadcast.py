@@ -71,15 +71,12 @@ class Subscriber:
     async def get(self, timeout_s: float) -> ChangeNotification | None:
         """The next change; None at the end. Raises TimeoutError after ``timeout_s`` without one."""
         async with asyncio.timeout(timeout_s):
-            while (notification := await self._next()) is not None:
-                # The backlog and the queue may overlap.
+            # The backlog and the queue may overlap.
+            while notification := self.backlog.popleft() if self.backlog else await self._queue.get():
                 if parse_position(notification.position) > parse_position(self.position):
                     self.position = notification.position
                     return notification
         return None
-
-    async def _next(self) -> ChangeNotification | None:
-        return self.backlog.popleft() if self.backlog else await self._queue.get()
 
 
 class ChangeBroadcaster:

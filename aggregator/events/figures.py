@@ -19,6 +19,7 @@ from aggregator.analysis.text.spelling import compared_form, normalize_spelling,
 from aggregator.analysis.text.tokenizer import shingle_units
 
 MIN_OUTLETS, MAX_VALUES = 2, 12
+MAY_FALL = ("missing", "trapped", "hostages")  # of all others a lower number is an older one
 _CLAUSE = re.compile(r"[,;:!?()|，；：、。！？（）—–]\s*(?!\d)|\.\s|\s-\s")
 _UNCOUNTED = re.compile(r"(?<!\d)(?:\d+[.,]\d{1,2}(?!\d)|(?:19|20)\d\d(?!\d)|\d+(?=[-–][^\W\d]))")
 
@@ -41,6 +42,14 @@ def figures_over_time(headlines: Iterable[Said]) -> dict[str, list[Figure]]:
     }
 
 
+def tolls(headlines: Iterable[Said]) -> dict[str, int]:
+    """By kind that does not fall: the largest number that two outlets report."""
+    kinds = figures_over_time(headlines).items()
+    found = {kind: [n for n, *_, outlets in said if outlets >= MIN_OUTLETS] for kind, said in kinds}
+    return {kind: max(numbers) for kind, numbers in found.items() if numbers and kind not in MAY_FALL}
+
+
+@lru_cache(maxsize=4096)
 def figures_in(title: str, lang: str) -> dict[str, int]:
     """The number of each kind that a headline says, the first one.
 
@@ -71,6 +80,11 @@ def figures_in(title: str, lang: str) -> dict[str, int]:
                     found[str(kind)] = int(words[at])
                     break
     return found
+
+
+def is_below(title: str, lang: str, least: Mapping[str, int]) -> bool:
+    """Whether a headline says a lower number than ``least`` has of its kind."""
+    return any(n < least.get(kind, 0) for kind, n in figures_in(title, lang).items()) if least else False
 
 
 @lru_cache(maxsize=128)

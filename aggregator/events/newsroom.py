@@ -56,7 +56,7 @@ def apply_action(event: Event, action: EditorAction, headline: str = "") -> Even
         case _:
             raise ValueError(f"{action.action} may change more than one event.")
     renews = action.action == "acknowledge" or action.work_status in ("seen", *SETTLED)
-    renews = changed == event and renews and since_handled(event)[1]  # what came since is handled now
+    renews = changed == event and renews and since_handled(event).is_back  # what came since is handled now
     if changed == event and not renews and action.action != "undo":
         return event
     kept = STATUS_FIELDS if changed == event else ()

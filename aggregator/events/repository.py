@@ -61,11 +61,6 @@ class ChangeRecord(msgspec.Struct, frozen=True):
     revision: int = 0
 
 
-class _Merge(msgspec.Struct):
-    merged_into: str | None = None
-
-
-_merge_decoder = msgspec.json.Decoder(_Merge)
 _stories_decoder = msgspec.json.Decoder(list[TopStory])
 _history_decoder = msgspec.msgpack.Decoder(LearnedHistory)
 EVENT_DECODER = msgspec.json.Decoder(Event)
@@ -150,34 +145,20 @@ class EventRepository:
 
     async def story_neighbors(self, event: Event) -> tuple[Event | None, Event | None]:
         """The events of the same storyline before and after an event; None at its ends."""
-        ids = story_event_ids(await self.summaries(), event.story_id or event.id)
+        ids = ["", *story_event_ids(await self.summaries(), event.story_id or event.id), ""]
         if event.id not in ids:
             return None, None
-        at = ids.index(event.id)
-        before, after = ids[max(0, at - 1) : at], ids[at + 1 : at + 2]
-        found = await self.get_many([*before, *after])
-        return (found.get(before[0]) if before else None), (found.get(after[0]) if after else None)
+        before, after = ids[ids.index(event.id) - 1], ids[ids.index(event.id) + 1]
+        found = await self.get_many([before, after])
+        return found.get(before), found.get(after)
 
     async def event_ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
         """Event id by article number (of the first version), where there is one; merges are followed."""
         values = await self.store.read([number_key(n) for n in numbers]) if numbers else []
         found = {n: value.decode() for n, value in zip(numbers, values, strict=True) if value is not None}
-        merges: dict[str, str | None] = {}  # of the stored events that were met
-        wanted = set(found.values())
-        for _ in range(MAX_MERGE_HOPS):
-            if not wanted:
-                break
-            ids = sorted(wanted)
-            raw = await self.store.read([event_key(id_) for id_ in ids])
-            merges |= {
-                id_: decode_value(_merge_decoder, value, f"The event {id_!r}").merged_into
-                for id_, value in zip(ids, raw, strict=True)
-                if value is not None
-            }
-            wanted = {into for into in merges.values() if into is not None} - merges.keys() - wanted
-        for _ in range(MAX_MERGE_HOPS):
-            found = {number: merges.get(event_id) or event_id for number, event_id in found.items()}
-        return {number: event_id for number, event_id in found.items() if event_id in merges}
+        summaries = await self.summaries() if found else {}
+        survivors = {number: merge_chain(summaries, id_)[-1] for number, id_ in found.items()}
+        return {number: id_ for number, id_ in survivors.items() if id_ in summaries}
 
     async def event_article_ids(self, number: int) -> tuple[str, ...]:
         """Article ids of the event that an article belongs to, oldest first; () without an event."""

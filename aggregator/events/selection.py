@@ -15,7 +15,8 @@
 number, in doublings. What is usual is what was expected when the event fired, and half of what the event
 itself had in a half-hour of the three hours before the last one. More items in the last hour never lower it.
 Events without items in the last hour come after those with some, handled ones after all others. An event that
-was seen, published or dropped is **back** when it developed since, or as many items came as an alert needs.
+was seen, published or dropped is **back** when it developed since, a toll that two outlets report grew, or as
+many items came as an alert needs.
 
 **Orders**: time (last item), novelty (detection), size, surprise (urgency), growth (items per hour more than
 in the hour before). The first three are orders of the index of events, so a list continues after a page key.
@@ -24,7 +25,7 @@ The other two change with the time of day: they order open events and have no pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp2, inf, log2, sqrt
@@ -190,26 +191,39 @@ def _recent(timeline: Iterable[tuple[int, int]], now_ms: int) -> float:
     return sum(count * exp2(-age_ms / HALF_LIFE_MS) for age_ms, count in ages)
 
 
-def since_handled(event: Event) -> tuple[int, bool]:
-    """Items since editors saw or finished an event, and whether it is back; (0, False) for others."""
+class SinceHandled(NamedTuple):
+    """Items since editors saw or finished an event, whether it is back, and by kind the tolls that grew.
+
+    ``tolls``: the number then (0: none) and now, of those that two outlets report.
+    """
+
+    items: int = 0
+    is_back: bool = False
+    tolls: Mapping[str, tuple[int, int]] = {}
+
+
+def since_handled(event: Event) -> SinceHandled:
+    """What came since editors saw or finished an event; nothing of others."""
     if not (event.acknowledged_by or event.work_status in SETTLED):
-        return 0, False
+        return SinceHandled()
     undone = {action.of for action in event.actions}
     own = (a.at_ms for a in event.actions if a.action in STATUS_ACTIONS and a.id not in undone)
     since_ms = max(own, default=event.detected_at_ms)
     items = sum(at_ms > since_ms for at_ms in event.times)
     has_developed = any(at_ms > since_ms for at_ms, _ in event.developments)
-    return items, has_developed or 0 < event.needed < items
+    then = {kind: number for at_ms, kind, number in event.tolls if at_ms <= since_ms}
+    tolls = {kind: (then.get(kind, 0), n) for at_ms, kind, n in event.tolls if at_ms > since_ms}
+    return SinceHandled(items, bool(tolls) or has_developed or 0 < event.needed < items, tolls)
 
 
 def is_handled(event: Event) -> bool:
     """Whether an editor has seen the event and it is not back since, or it is settled."""
-    return is_settled(event) or (bool(event.acknowledged_by) and not since_handled(event)[1])
+    return is_settled(event) or (bool(event.acknowledged_by) and not since_handled(event).is_back)
 
 
 def is_settled(event: Event) -> bool:
     """Whether editors are done with the event: muted, or published or dropped and not back since."""
-    is_done = event.work_status in SETTLED and not since_handled(event)[1]
+    is_done = event.work_status in SETTLED and not since_handled(event).is_back
     return event.muted is not None or event.false_alarm or is_done
 
 

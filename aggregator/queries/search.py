@@ -16,11 +16,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.article_id import validate_id
 from aggregator.analysis.text.normalization import unaccented
 from aggregator.analysis.text.tokenizer import has_phrase, phrases, search_terms, tokenize
 from aggregator.domain import ArticleRecord
-from aggregator.errors import InvalidInput
 from aggregator.index import Index, StoredArticle, keys
 from aggregator.index.codec.postings import entries_of_terms, is_among, top_by_terms
 from aggregator.index.keys import term_hash
@@ -186,7 +184,7 @@ class ArticleSearch:
     async def exact(self, query: str, search_filter: SearchFilter = NO_FILTER) -> list[FoundArticle]:
         """The article whose id or URL the query is; of several with one URL the newest."""
         canonical = canonical_or_none(query)
-        candidates = [id_ for id_ in (query, canonical) if id_ and _is_valid_id(id_)]
+        candidates = list(filter(None, (query, canonical)))
         stored = list((await self._index.articles.get_many(candidates)).values())[:1]
         if canonical and not stored:
             with_url = await self.find("", replace(search_filter, url=query), limit=1)
@@ -260,11 +258,3 @@ def _top(
     order = np.lexsort((hits.numbers[rows], hits.scores[rows]))[::-1][:count]
     columns = (hits.scores[rows][order], hits.numbers[rows][order], hits.spaces[rows][order])
     return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
-def _is_valid_id(text: str) -> bool:
-    try:
-        validate_id(text)
-    except InvalidInput:
-        return False
-    return True

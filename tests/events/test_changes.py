@@ -352,7 +352,7 @@ async def test_a_published_event_is_back_with_as_many_items_as_for_an_alert(
 
     event = await room.events.get(bridge.id)
     again = await room.act(bridge.id, "set_work_status", minute=61, work_status="published", actor="Bea")
-    assert (since_handled(event), is_settled(event)) == ((items, items == 16), items == 15)
+    assert (since_handled(event)[:2], is_settled(event)) == ((items, items == 16), items == 15)
     assert (room.done is not None, is_settled(again)) == (items == 16, True)
 
 

@@ -17,6 +17,7 @@ from aggregator.events.selection import (
     SEVERITIES,
     EventFilter,
     EventOrder,
+    SinceHandled,
     growth,
     is_handled,
     is_settled,
@@ -143,10 +144,22 @@ def test_a_handled_event_returns_with_news(
     told = event("e1", "Bridge", times=times, needed=5, developments=developments)
     handled = replace(told, **fields)
 
-    assert since_handled(handled) == since
+    assert since_handled(handled)[:2] == since
     assert (is_handled(handled), is_settled(handled)) == (not since[1], not since[1] and fields is DONE)
-    assert since_handled(told) == (0, False) and not is_handled(told)
+    assert since_handled(told) == SinceHandled() and not is_handled(told)
     assert since_handled(replace(handled, needed=0))[1] == bool(developments) * since[1]  # not known
+
+
+@pytest.mark.parametrize("fields", [OPEN, DONE])
+def test_a_handled_event_returns_when_its_toll_grows(fields: dict[str, Any]) -> None:
+    """Of two outlets; what was reported until it was handled is no news."""
+    tolls = ((SEEN_MS - 1, "dead", 8), (SEEN_MS, "dead", 11))
+    handled = event("e1", "Quake", tolls=tolls, **fields)
+    grown = replace(handled, tolls=(*tolls, (SEEN_MS + 1, "injured", 300), (SEEN_MS + 2, "dead", 120)))
+
+    assert since_handled(handled) == SinceHandled()
+    assert since_handled(grown) == (0, True, {"injured": (0, 300), "dead": (11, 120)})
+    assert (is_handled(grown), is_settled(grown)) == (False, False)
 
 
 def test_a_muted_event_does_not_return() -> None:
@@ -155,7 +168,7 @@ def test_a_muted_event_does_not_return() -> None:
     undone = (*grown.actions, EditorAction("undo", "Ada", EVENT_MS, "e1", of=1))
 
     assert not is_settled(grown) and is_settled(replace(grown, muted="story"))
-    assert since_handled(replace(grown, actions=undone, detected_at_ms=SEEN_MS + 1)) == (0, False)
+    assert since_handled(replace(grown, actions=undone, detected_at_ms=SEEN_MS + 1)) == SinceHandled()
 
 
 def test_growth_counts_buckets_by_their_start() -> None:

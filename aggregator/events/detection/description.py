@@ -20,6 +20,7 @@ from aggregator.events.detection.clustering import MAX_EXAMINED_ITEMS, Cluster, 
 from aggregator.events.detection.expectation import TermWeights
 from aggregator.events.detection.items import LATEST_ITEMS, terms_of_word
 from aggregator.events.detection.model import NEGLIGIBLE_SHARE, FirstReport, Profile
+from aggregator.events.figures import is_below
 
 MIN_COMMON_TERMS = 2
 KEY_TERMS_PER_CLUSTER = 8
@@ -53,15 +54,19 @@ def first_report(members: Iterable[WindowItem], key_terms: Collection[str]) -> F
     return None
 
 
-def typical_headline(cluster: Cluster, weigh: TermWeigher, kept: str = "") -> WindowItem:
+def typical_headline(
+    cluster: Cluster, weigh: TermWeigher, kept: str = "", least: Mapping[str, int] | None = None
+) -> WindowItem:
     """Return the item whose headline describes the cluster best: in its main language, whole if one is.
 
-    The item with the id ``kept`` is returned unless another one is better by more than ``SIDE``.
+    The item with the id ``kept`` is returned unless another one is better by more than ``SIDE``. A headline
+    with a lower figure than ``least`` is outdated; it is returned only if all are.
     """
     langs = Counter(member.lang for member in cluster.members.values())
     lang = max(langs, key=lambda lang: (langs[lang], lang))
     members = [member for member in cluster.members.values() if member.lang == lang]
     members = [member for member in members if not _CUT.search(member.title)] or members
+    members = [m for m in members if not is_below(m.title, m.lang, least or {})] or members
     weights = dict(zip(cluster.term_sums, map(weigh, cluster.term_sums), strict=True))
     candidates = [
         Candidate(m.desk_prefix + m.title, m.at_ms, {t: w * weights[t] for t, w in m.terms.items()})
@@ -214,10 +219,7 @@ def _scores(candidates: Sequence[Candidate]) -> list[float]:
     centroid: dict[str, float] = {}
     for candidate in candidates:
         for term, weight in candidate.terms.items():
-            if term in centroid:
-                centroid[term] += weight
-            else:
-                centroid[term] = weight
+            centroid[term] = centroid.get(term, 0.0) + weight
     first_ms = min(candidate.at_ms for candidate in candidates)
     span_ms = max(candidate.at_ms for candidate in candidates) - first_ms or 1
 

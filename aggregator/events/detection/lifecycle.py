@@ -32,6 +32,7 @@ from aggregator.events.detection.model import (
     FirstReport,
 )
 from aggregator.events.detection.numbers import Item, counted, course, size_text
+from aggregator.events.figures import figures_in, tolls
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 # A headline is kept for this time unless another one is clearly better.
@@ -78,6 +79,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
     titled_ms: int = 0
     developments: list[tuple[int, tuple[str, ...]]] = []
     story: StoryMemory | None = None
+    tolls: list[tuple[int, str, int]] = []
 
     def add(self, member: WindowItem) -> None:
         """Add one item of the cluster."""
@@ -328,11 +330,17 @@ class OpenEvents:
 
     def _describe(self, event: OpenEvent) -> None:
         """Choose headline, terms and profile from the items in the window, unless the event is fading."""
-        if event.status == "fading" and event.title:
-            return
         cluster = self._clusters.by_key[event.cluster_key]
+        said = tolls((m.at_ms, m.source, figures_in(m.title, m.lang)) for m in cluster.members.values())
+        if not event.title:  # an article left, perhaps the one that said it
+            event.tolls = [toll for toll in event.tolls if toll[2] <= said.get(toll[1], 0)]
+        known = {kind: number for _, kind, number in event.tolls}
+        grown = [(event.last_seen_ms, kind, n) for kind, n in said.items() if n > known.get(kind, 0)]
+        event.tolls += grown
+        if event.status == "fading" and event.title and not grown:
+            return
         kept = event.headline_id if event.last_seen_ms - event.titled_ms < KEPT_HEADLINE_MS else ""
-        headline = description.typical_headline(cluster, self._weigh, kept)
+        headline = description.typical_headline(cluster, self._weigh, kept, said)
         if headline.id != event.headline_id:
             event.titled_ms = event.last_seen_ms
         event.title, event.headline_id = headline.title, headline.id

@@ -74,6 +74,7 @@ class DetectedEvent:
     first         the earliest article that is about it; None: not certain, or deleted
     developments  (time in ms, words that are new to the story)
     needed        number of items that it had to exceed; 0: not known
+    tolls         (time in ms, kind, number) of each larger number that two outlets report (``figures.py``)
     """
 
     id: str
@@ -106,6 +107,7 @@ class DetectedEvent:
     window_ms: int = 4 * HOUR_MS
     claims: dict[str, int] = field(default_factory=dict)
     needed: int = 0
+    tolls: tuple[tuple[int, str, int], ...] = ()
 
     def items_between(self, after_ms: float, until_ms: float) -> int:
         """Items in the buckets of the timeline that begin after ``after_ms`` and until ``until_ms``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aggregator.analysis.source import is_own, own_outlets
 from aggregator.events import selection
@@ -197,17 +197,12 @@ class Card:
     growth: selection.Growth
     is_ours: bool | None = None
     is_new: bool = False
-    since_handled: tuple[int, bool] = (0, False)
+    since_handled: selection.SinceHandled = field(default_factory=selection.SinceHandled)
 
     @property
     def lang(self) -> str:
         """Probable language of the headline; "" when the event has several languages."""
         return self.event.languages[0] if len(self.event.languages) == 1 else ""
-
-    @property
-    def earlier(self) -> int:
-        """Items before the last two hours."""
-        return max(0, self.event.size - sum(self.growth))
 
 
 @dataclass(frozen=True, slots=True)

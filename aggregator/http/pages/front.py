@@ -125,10 +125,7 @@ ORDERS: dict[EventOrder, tuple[str, str]] = {
     "size": ("Largest", "Number of items"),
     "time": ("Last published", "Time of publication of the last item, newest first"),
 }
-SEVERITY_LABELS: dict[Severity, str] = {
-    "emerging": "Emerging", "breaking": "Breaking", "growing": "Growing fast", "running": "Running",
-    "fading": "Fading", "ended": "Ended",
-}  # fmt: skip
+SEVERITY_LABELS = {s: "Growing fast" if s == "growing" else s.capitalize() for s in SEVERITIES}
 SIZES = (20, 50, 100, 200, 500, 1000)
 MAX_LISTED_SOURCES = 12
 MAX_DESK_NAME = 100

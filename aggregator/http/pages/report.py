@@ -53,6 +53,8 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
     loaded = await request.app[EVENT_ITEMS].load(service, event)
     sure = [item for item in loaded.items if not item.doubtful]
     families = families_among(await service.articles.sources.report(), event.sources)
+    entries = by_outlet(sure) if query.view == "outlets" else fold_copies(sure)
+    entries = entries[::-1] if query.view == "newest" else entries
     days, claims = {at_ms // DAY_MS for at_ms, _ in event.timeline}, event.claims
     return html_response(
         request,
@@ -75,7 +77,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         is_own_source=is_own,
         names=await _names(service, event),
         undoable=undoable_actions(event),
-        item_page=_item_page(sure, query),
+        item_page=page_of(entries, query.page, MAX_PRINTED if query.print else PAGE_SIZE),
         stored_count=len(loaded.items),
         copy_count=len(sure) - len({item.copy_of or item.id for item in sure}),
         doubtful=[Entry(item) for item in loaded.items if item.doubtful],
@@ -88,13 +90,6 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         stream_url="/v1/events/stream",
         stream_position=position.decode(),
     )
-
-
-def _item_page(items: Sequence[EventItem], query: ReportQuery) -> Page:
-    """The articles to show; in the print view all."""
-    entries = by_outlet(items) if query.view == "outlets" else fold_copies(items)
-    size = MAX_PRINTED if query.print else PAGE_SIZE
-    return page_of(entries[::-1] if query.view == "newest" else entries, query.page, size)
 
 
 async def _names(service: Service, event: Event) -> dict[str, str]:

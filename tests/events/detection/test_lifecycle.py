@@ -9,10 +9,11 @@ import pytest
 
 from aggregator.events.detection import lifecycle
 from aggregator.events.detection.lifecycle import OpenEvent
+from aggregator.events.detection.model import BurstRule
 from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS
 from aggregator.time_units import MINUTE_MS
 from tests.events.detection.window_items import window_item
-from tests.support.detector_stream import START_MS, DetectorStream
+from tests.support.detector_stream import START_MS, DetectorStream, time_ms
 
 
 def opened(*numbers: int, id_: str = "e1") -> OpenEvent:
@@ -149,6 +150,31 @@ def test_an_event_fades_revives_and_closes_under_one_id() -> None:
     assert [event.id for event in stream.events_of_kind("closed")] == [stream.fired[0].id]
     assert stream.last_event().status == "closed"
     assert stream.detector.events == []
+
+
+def test_the_headline_has_no_lower_toll_than_two_outlets_report() -> None:
+    """Within a minute, also while the event fades; one outlet alone decides nothing."""
+    stream = DetectorStream(rule=BurstRule(items=5))
+    for minute in range(30):
+        stream.send(minute, title="Harbour bridge collapse kills at least 8, 9 missing", lang="en")
+    assert stream.last_event().tolls == ((time_ms(5), "dead", 8),)
+    more = {"title": "Bridge: 1,500 dead after harbour collapse, 4 missing", "lang": "en"}
+    stream.send(30, **more, source="one.example")
+    stream.send(31, **more, source="one.example")
+    stream.tick(33)
+    assert "8" in stream.last_event().title
+
+    stream.tick(256)
+    assert stream.last_event().status == "fading"
+    wrong = [stream.send(n, **more, source=f"{n}.example") for n in (257, 258)]
+    stream.tick(260)
+
+    assert stream.last_event().status == "fading" and "1,500 dead" in stream.last_event().title
+    assert stream.last_event().tolls[1:] == ((time_ms(257), "dead", 1500),)
+
+    for item in wrong:
+        stream.observe(replace(item, kind="deleted", arrived_ms=time_ms(261)))
+    assert [number for *_, number in stream.last_event().tolls] == [8]  # one outlet says the other
 
 
 def test_silence_longer_than_the_window_forgets_every_cluster() -> None:

@@ -89,5 +89,5 @@ def test_the_items_of_an_event_add_up(items_by_age: dict[int, int]) -> None:
     timeline = tuple((EVENT_MS - age * BIN_MS, items) for age, items in sorted(items_by_age.items())[::-1])
     card = make_card(event("e1", "Storm", size=sum(items_by_age.values()), timeline=timeline), EVENT_MS)
 
-    assert card.growth.last_hour + card.growth.hour_before + card.earlier == card.event.size
-    assert card.earlier == sum(items for age, items in items_by_age.items() if age >= 12)
+    earlier = sum(items for age, items in items_by_age.items() if age >= 12)
+    assert card.event.size - sum(card.growth) == earlier >= 0

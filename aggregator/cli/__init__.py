@@ -19,7 +19,7 @@ from aggregator.runtime.logging import configure_logging
 log = logging.getLogger("aggregator")
 
 # Run at a lower priority: a service on the same machine must answer its clients in time.
-BULK_COMMANDS, BULK_NICE_INCREMENT = ("ingest", "check", "migrate", "reindex"), 10
+BULK_COMMANDS, BULK_NICE_INCREMENT = ("ingest", "check", "migrate"), 10
 
 
 def main(argv: Sequence[str] | None = None) -> int:

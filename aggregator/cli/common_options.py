@@ -116,16 +116,13 @@ class _HelpAll(argparse.Action):
         parser.exit()
 
 
-def add_command(
-    commands: Any, name: str, help: str, target: str, *, example: str, listed: bool = True
-) -> argparse.ArgumentParser:
+def add_command(commands: Any, name: str, help: str, target: str, *, example: str) -> argparse.ArgumentParser:
     """Add a command; ``target``: its function as "module:function", imported when the command runs.
 
-    ``example``: its arguments in the example of its help. ``listed``: in the help of ``aggregator``.
+    ``example``: its arguments in the example of its help.
     """
-    shown = {"help": help} if listed else {}
     command: argparse.ArgumentParser = commands.add_parser(
-        name, description=f"{help[0].upper()}{help[1:]}.", allow_abbrev=False, **shown
+        name, description=f"{help[0].upper()}{help[1:]}.", allow_abbrev=False, help=help
     )
     command.epilog = f"example: `{' '.join((command.prog, *example.split()))}`."
     command.set_defaults(command=name, command_path=target)

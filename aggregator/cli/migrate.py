@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from aggregator import jsonl
 from aggregator.analysis.analyzer import group_of
@@ -29,9 +28,10 @@ from aggregator.index.upkeep.spaces import (
     set_copied,
     space_version,
 )
-from aggregator.ingest.backfill import Backfill, BackfillStats, count_without_text, remove_deleted
+from aggregator.ingest.backfill import Backfill, BackfillStats, remove_deleted
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.jsonl import Line
+from aggregator.runtime.addresses import command
 from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings
 from aggregator.store.factory import with_running_store_url
@@ -43,7 +43,7 @@ STEPS = (
     "`aggregator migrate` with the same settings copies the older articles",
     "stop every process of the service, set migration_serve = true as well, and start them",
     "when no return is wanted: set models_dir = {directory}, unset the other two, and restart",
-    "`aggregator migrate --delete {former}` frees memory, after 8 days: /sources and audit read its stream",
+    "{delete} frees memory, after 8 days: /sources and audit read its stream",
 )
 
 
@@ -52,12 +52,12 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     if not args.delete and args.files:
         jsonl.check_readable(args.files)
     step = _delete if args.delete else _run
-    return run_loop(step(args, with_running_store_url(settings)))
+    return run_loop(step(args, settings))
 
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
     is_migrating = bool(settings.migration_models_dir)
-    async with open_service(settings) as service:
+    async with open_service(with_running_store_url(settings)) as service:
         unread = [found.space for found in await service.articles.foreign_index.find()]
         if not unread and not is_migrating:
             former = await service.articles.foreign_index.leftovers()
@@ -82,15 +82,16 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     if service.articles.dual_writer is None and is_migrating:
         print("The migration settings equal the current ones: nothing to do.", file=sys.stderr)
     elif is_migrating:
-        _print_steps(3 if settings.migration_serve else 1 + complete, settings)
+        _print_steps((3 if settings.migration_serve else 2) if complete else 1, settings)
     return EXIT_OK if complete and not rejected else EXIT_PARTIAL_FAILURE
 
 
 def _print_steps(done: int, settings: Settings, former: str = "INDEX", *_: str) -> None:
     directory = settings.migration_models_dir or "DIR"
+    delete = command(f"migrate --delete {former}", settings)
     for number, step in enumerate(STEPS, 1):
         mark = "done" if number <= done else "next" if number == done + 1 else "    "
-        print(f"{mark} {number}. {step.format(directory=directory, former=former)}.", file=sys.stderr)
+        print(f"{mark} {number}. {step.format(directory=directory, delete=delete)}.", file=sys.stderr)
 
 
 async def _unread_migration(service: Service, spaces: Sequence[str]) -> tuple[Index, DualWriter]:
@@ -133,9 +134,6 @@ async def _copy(
 ) -> bool:
     """Copy from the files, then whatever is missing; True if nothing is. Adds to ``rejected``."""
     throttle, not_stored = service.articles.load_control.throttle, 0
-    if without_text := await until_available(partial(count_without_text, index, writer)):
-        source = "only those in the files can be copied" if args.files else "they cannot be copied"
-        print(f"The text of {without_text} articles is not stored: {source}.", file=sys.stderr)
     with ItemProgress("articles", shown=not args.no_progress) as progress:
 
         def on_progress(stats: BackfillStats) -> None:
@@ -147,8 +145,8 @@ async def _copy(
             not_stored = (await backfill.from_articles(articles)).not_stored
         stats = await backfill.from_store()
     stats.not_stored = not_stored
-    print(_summary(stats, index.spaces, index.shadow_spaces), file=sys.stderr)
-    return not stats.not_copied
+    print(_summary(stats, index.spaces, index.shadow_spaces, args.leave_out), file=sys.stderr)
+    return args.leave_out or not stats.not_copied
 
 
 def _read_articles(files: list[str], max_line_bytes: int, rejected: dict[str, Line]) -> Iterator[Article]:
@@ -163,13 +161,15 @@ def _read_articles(files: list[str], max_line_bytes: int, rejected: dict[str, Li
             rejected[line.location] = Line(line.file, line.number, error=error)
 
 
-def _summary(stats: BackfillStats, sources: Sequence[str], targets: Sequence[str]) -> str:
+def _summary(stats: BackfillStats, sources: Sequence[str], targets: Sequence[str], leave_out: bool) -> str:
     text = (
         f"{', '.join(sources)} to {', '.join(targets)}: {stats.examined} articles examined, "
         f"{stats.not_copied} could not be copied"
     )
     if stats.not_copied:
-        text += " (their text is not stored: pass a file that contains them, or wait until they expire)"
+        remedy = "pass a FILE that contains them, or add `--leave-out` to continue without them"
+        ids = ", ".join(stats.left_ids) + ", ..." * (stats.not_copied > len(stats.left_ids))
+        text += f" ({ids}): their text is not stored; {'they are unknown there' if leave_out else remedy}"
     if stats.not_stored:
         text += f"; {stats.not_stored} lines skipped, since their articles are not stored"
     return text + "."
@@ -177,7 +177,7 @@ def _summary(stats: BackfillStats, sources: Sequence[str], targets: Sequence[str
 
 async def _delete(args: argparse.Namespace, settings: Settings) -> int:
     """Exit code 1 if the user does not confirm. Raises ConfigurationError for an index that is in use."""
-    async with open_service(settings) as service:
+    async with open_service(with_running_store_url(settings)) as service:
         registry = await registry_of(service.store).read()
         used = service.articles.index.all_spaces
         if args.delete in used:

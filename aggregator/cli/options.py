@@ -53,14 +53,11 @@ class Command:
     server: bool = False
     profiles: bool = False
     settings: Sequence[str] = ()
-    listed: bool = True
 
     def add(self, commands: Any) -> argparse.ArgumentParser:
         """Add the command to a parser."""
         target = self.target or f"aggregator.cli.{self.name.replace('-', '_')}:run"
-        command = common_options.add_command(
-            commands, self.name, self.help, target, example=self.example, listed=self.listed
-        )
+        command = common_options.add_command(commands, self.name, self.help, target, example=self.example)
         for names, spec in self.arguments:
             command.add_argument(*names, **spec)
         if self.progress:
@@ -132,23 +129,6 @@ def _ingest(name: str, help: str, example: str, *arguments: Argument) -> Command
     )  # fmt: skip
 
 
-def _migrate(name: str, *, listed: bool = True) -> Command:
-    """The command, or a former name of one of its parts."""
-    files = arg("files", nargs="*", metavar="FILE", help=".jsonl or .jsonl.gz (default: stored texts)")
-    former = "an index that the settings do not read, with its articles"
-    deleted = {"metavar": "INDEX", "help": f"delete {former}, e.g. en.3f2a"}
-    is_deletion = name == "delete-index"
-    return Command(
-        name, "change to another model or version: copy what is stored, and say what to do next",
-        "en.3f2a" if is_deletion else "--migration-models-dir new-models",
-        (arg("delete", **deleted) if is_deletion else arg("--delete", **deleted),
-         *(() if is_deletion else (files,)),
-         arg("--yes", action="store_true", help="delete without confirmation")),
-        "aggregator.cli.migrate:run",
-        progress=True, store=True, settings=(*SERVICE_SETTINGS, "max_body_bytes"), listed=listed,
-    )  # fmt: skip
-
-
 def _add_config(commands: Any) -> None:
     top = commands.add_parser("config", help="show or check the settings", allow_abbrev=False)
     views = top.add_subparsers(title="views", metavar="VIEW", required=True)
@@ -215,9 +195,17 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
         "aggregator_client.explain_command:run",
         store=True, server=True, profiles=True, settings=SERVICE_SETTINGS,
     ),
-    _migrate("migrate"),
-    _migrate("reindex", listed=False),
-    _migrate("delete-index", listed=False),
+    Command(
+        "migrate", "change to another model or version: copy what is stored, and say what to do next",
+        "--migration-models-dir new-models",
+        (arg("files", nargs="*", metavar="FILE", help=".jsonl or .jsonl.gz (default: stored texts)"),
+         arg("--leave-out", action="store_true",
+             help="continue without the articles whose text is not stored"),
+         arg("--delete", metavar="INDEX",
+             help="delete an index that the settings do not read, with its articles, e.g. en.3f2a"),
+         arg("--yes", action="store_true", help="delete without confirmation")),
+        progress=True, store=True, settings=(*SERVICE_SETTINGS, "max_body_bytes"),
+    ),
     ("replay", "newsdedup-archive"),
     ("fit", "newsdedup-lab"),
     ("dedupe", "newsdedup-archive"),

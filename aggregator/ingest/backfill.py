@@ -9,7 +9,7 @@ Both run under the bulk throttle.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -24,17 +24,27 @@ from aggregator.ingest.load_control import BulkThrottle, throttled_slice
 
 BATCH_ARTICLES = 64
 STREAM_ITEMS_PER_READ = 512
+NAMED_IDS = 5
 
 Numbers = npt.NDArray[np.uint64]
 
 
 @dataclass(slots=True)
 class BackfillStats:
-    """Articles of one run: still stored, impossible to copy for want of their text, and only in the file."""
+    """Articles of one run: still stored, impossible to copy for want of their text, and only in the file.
+
+    ``left_ids``: the first ``NAMED_IDS`` of those that cannot be copied.
+    """
 
     examined: int = 0
     not_copied: int = 0
     not_stored: int = 0
+    left_ids: list[str] = field(default_factory=list)
+
+    def add_left(self, items: Sequence[PostedArticle]) -> None:
+        """Count articles that cannot be copied."""
+        self.not_copied += len(items)
+        self.left_ids += [item.record.id for item in items][: NAMED_IDS - len(self.left_ids)]
 
 
 Retry = Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]
@@ -102,25 +112,13 @@ class Backfill:
         await self._replicate(posted, stats)
 
     async def _replicate(self, posted: Sequence[PostedArticle], stats: BackfillStats) -> None:
-        not_copied = done = 0
+        left, done = list[PostedArticle](), 0
         while done < len(posted):
             async with throttled_slice(self._throttle, len(posted) - done) as count:
-                not_copied += len(await self._writer.replicate(posted[done : done + count]))
+                left += await self._writer.replicate(posted[done : done + count])
             done += count
         stats.examined += len(posted)
-        stats.not_copied += not_copied
-
-
-async def count_without_text(index: Index, writer: DualWriter) -> int:
-    """How many articles ``Backfill.from_store`` cannot copy: not copied yet, and their text is not stored."""
-    count = 0
-    for space in index.spaces:
-        for numbers in await _number_batches(index, space):
-            records = await _current_records(index, space, numbers)
-            missing = await writer.find_missing([PostedArticle(None, record) for record in records])
-            wanted = [item.record.number for item in missing]
-            count += len(wanted) - len(await index.records.read_texts(wanted))
-    return count
+        stats.add_left(left)
 
 
 async def remove_deleted(index: Index, writer: DualWriter) -> None:

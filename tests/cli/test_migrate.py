@@ -73,12 +73,27 @@ def test_without_a_migration_nothing_is_copied_and_the_steps_are_printed(
     assert "migration_models_dir = DIR" in steps[0]
 
 
-@pytest.mark.parametrize("former_name", ["reindex", "delete-index"])
-def test_former_names_work_and_are_not_listed(former_name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Scripts that call them continue."""
-    assert run("--help") == 0
-    assert former_name not in capsys.readouterr().out.replace("`", "")
-
-    deletes = former_name == "delete-index"
-    assert run(former_name, "--store", "memory", *(["en.0000"] * deletes)) == (2 if deletes else 0)
-    assert capsys.readouterr().err
+@pytest.mark.services
+def test_an_article_without_text_is_named_and_may_be_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No step counts as done before that, and after it the service with the new model is ready."""
+    text = "A câmara municipal aprovou ontem o novo plano de obras para a ponte velha, que fecha em maio."
+    articles = write_jsonl(tmp_path / "articles.jsonl", {"id": "lost-1", "title": "A ponte", "text": text})
+    write_model(tmp_path)
+    migrating = ("--migration-models-dir", str(tmp_path))
+    options = ["--no-progress", "--data-dir", str(tmp_path / "data"), *migrating]
+    with serving_alone(tmp_path) as (_, url):
+        assert run("ingest", "--server", url, "--out", os.devnull, articles) == 0
+    with serving_alone(tmp_path, *migrating):
+        for serve in ((), ("--migration-serve",)):
+            capsys.readouterr()
+            assert run("migrate", *options, *serve) == 1
+            said = capsys.readouterr().err
+            assert "1 could not be copied (lost-1): their text is not stored; pass a FILE" in said
+            assert "`--leave-out`" in said
+            assert "next 2." in said and "done 2." not in said
+        assert run("migrate", *options, "--leave-out") == 0
+        assert "next 3." in capsys.readouterr().err
+    with serving_alone(tmp_path, *migrating, "--migration-serve") as (_, url), urlopen(f"{url}/readyz") as ok:
+        assert ok.status == 200

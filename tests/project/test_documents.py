@@ -73,7 +73,7 @@ def test_the_command_table_is_complete() -> None:
     text = (DOCS / "cli.md").read_text(encoding="utf-8")
     described = set(re.findall(r"^\| `aggregator ([a-z-]+)", text, re.MULTILINE))
 
-    assert described == set(commands()) - {"reindex", "delete-index"}, "former names are not listed"
+    assert described == set(commands())
 
 
 def test_the_newest_entry_of_the_changelog_is_this_version() -> None:

@@ -24,7 +24,7 @@ from tests.support.server_fixture import serving
 async def test_a_service_moves_from_hashed_features_to_the_shipped_ones(
     own_server: EmbeddedServer, tmp_path: Path
 ) -> None:
-    """Fit, serve, post, reindex, switch: copies are found in each index; a worker analyzes the batch."""
+    """Fit, serve, post, migrate, switch: copies are found in each index; a worker analyzes the batch."""
     corpus = mixed_texts(100)
     model = fit_extractor(HashingExtractor, corpus, ["en"] * len(corpus), "en")
     model.save(tmp_path / "en.model")
@@ -58,7 +58,7 @@ async def test_a_service_moves_from_hashed_features_to_the_shipped_ones(
         async with serving("--store-texts", **moving) as site:
             options = [f"--models-dir={tmp_path}", f"--migration-models-dir={BUNDLED_DIR}"]
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "aggregator", "reindex", "--no-progress"),
+                *(sys.executable, "-m", "aggregator", "migrate", "--no-progress"),
                 *("--store", own_server.url, *options),
             )
             assert await process.wait() == 0

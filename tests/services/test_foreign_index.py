@@ -1,4 +1,4 @@
-"""Stored articles of an index that the settings do not read: not ready, doctor, reindex, ready."""
+"""Stored articles of an index that the settings do not read: not ready, doctor, migrate, ready."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ async def test_articles_of_other_settings_are_reported_and_carried_over(
             problem = await service.articles.foreign_index.check()
             assert problem is not None
             assert "about 300 articles" in problem  # the exact copy shares entries
-        assert await command("reindex", *store, *as_options(settings), "--no-progress") == 0
+        assert await command("migrate", *store, *as_options(settings), "--no-progress") == 0
         async with open_service(load(overrides={"store_url": valkey_url, **settings})) as service:
             assert await service.articles.foreign_index.check() is None
             assert (await service.articles.index.articles.get("again")).outcome.verdict == "duplicate"
@@ -152,17 +152,17 @@ async def test_articles_of_other_settings_are_reported_and_carried_over(
 async def test_without_texts_nothing_is_said_to_be_copied(
     valkey_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], other_model: str
 ) -> None:
-    """Exit code 1 and the reason; a file has the texts; `delete-index` is the way out without one."""
+    """Exit code 1 and the reason; a file has the texts; deletion is the way out without one."""
     store, articles = ("--store", valkey_url), write_articles(tmp_path / "articles.jsonl")
     options = ("--models-dir", other_model, "--out", os.devnull, "--no-progress")
     assert await command("ingest", *store, *options, articles) == 0
 
     capsys.readouterr()
-    assert await command("reindex", *store, "--no-progress") == 1
+    assert await command("migrate", *store, "--no-progress") == 1
     said = capsys.readouterr().err
-    assert "The text of 300 articles is not stored: they cannot be copied." in said
-    assert "300 articles examined, 300 could not be copied (their text is not stored" in said
-    assert await command("reindex", *store, "--no-progress", articles) == 0
+    left = "300 could not be copied (a0, a1, a2, a3, a4, ...): their text is not stored; pass a FILE"
+    assert left in said
+    assert await command("migrate", *store, "--no-progress", articles) == 0
     capsys.readouterr()
     assert await command("migrate", *store, "--no-progress") == 0, "nothing is left to copy"
     assert "next 5. `aggregator migrate --delete " in capsys.readouterr().err
@@ -182,7 +182,7 @@ async def test_without_texts_nothing_is_said_to_be_copied(
         await background.source_collector.run_once()
         assert (await background.source_collector.directory.report()).articles == ARTICLES
     assert await command("migrate", *store, "--delete", own, "--yes") == 2, "it is in use"
-    assert await command("delete-index", *store, left, "--yes") == 0
+    assert await command("migrate", *store, "--delete", left, "--yes") == 0
     async with open_service(load(overrides={"store_url": valkey_url})) as service:
         assert not await scan(service.store, b"{%s" % left.encode())
         assert not await scan(service.store, b"r:%s:" % left.encode())
@@ -200,7 +200,7 @@ async def test_what_the_former_version_stores_and_deletes_meanwhile_is_carried_o
     async with open_service(former) as serving_one:
         for article in articles:
             await serving_one.articles.ingest.submit(article)
-        assert await command("reindex", "--store", valkey_url, "--no-progress") == 0
+        assert await command("migrate", "--store", valkey_url, "--no-progress") == 0
         async with open_service(present) as service:
             assert await service.articles.foreign_index.check() is None
 
@@ -209,7 +209,7 @@ async def test_what_the_former_version_stores_and_deletes_meanwhile_is_carried_o
         await serving_one.articles.ingest.submit(Article(id="late", text=english_text(901), lang="en"))
     async with open_service(present) as service:
         assert "about 20 articles" in str(await service.articles.foreign_index.check())
-    assert await command("reindex", "--store", valkey_url, "--no-progress") == 0
+    assert await command("migrate", "--store", valkey_url, "--no-progress") == 0
 
     async with open_service(present) as service:
         assert await service.articles.foreign_index.check() is None

@@ -20,13 +20,13 @@ from tests.support.stores import direct_async_client
 ARTICLES = 150
 
 
-async def reindex(store: str, models: Path, *, kill: bool = False) -> tuple[int, str]:
+async def migrate(store: str, models: Path, *, kill: bool = False) -> tuple[int, str]:
     """Exit code and output of the command; ``kill``: SIGKILL once it has copied something."""
     options = ["--store", store, "--migration-models-dir", str(models), "--no-progress"]
     async with direct_async_client(store) as client:
         before = await copied(client)
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "aggregator", "reindex", *options, stderr=asyncio.subprocess.PIPE
+            sys.executable, "-m", "aggregator", "migrate", *options, stderr=asyncio.subprocess.PIPE
         )
         while kill and process.returncode is None and await copied(client) == before:  # noqa: ASYNC110  another process
             await asyncio.sleep(0.005)
@@ -63,8 +63,8 @@ async def test_a_migration_with_a_killed_backfill_loses_no_article(
 
         change: dict[str, Any] = {"store_url": url, "migration_models_dir": tmp_path, "log_level": "ERROR"}
         async with serving("--store-texts", **change) as site:
-            assert (await reindex(url, tmp_path, kill=True))[0] == -signal.SIGKILL
-            backfill = asyncio.create_task(reindex(url, tmp_path))
+            assert (await migrate(url, tmp_path, kill=True))[0] == -signal.SIGKILL
+            backfill = asyncio.create_task(migrate(url, tmp_path))
             copies = {f"c{n}": edited(texts[f"a{n}"], n) for n in range(40)}
             meanwhile = {id_: await post(session, site, id_, text) for id_, text in copies.items()}
             code, output = await backfill

@@ -200,7 +200,8 @@ class ForeignIndex:
         return (
             f"The store holds about {foreign.articles} articles (arrived {oldest} UTC to {newest} UTC) "
             f"of the index {foreign.space}, which these settings do not read: {reader}; `aggregator migrate` "
-            f"copies them into the present index, and with `--delete {foreign.space}` deletes them."
+            "copies them into the present index (with `--leave-out` except those whose text is not stored), "
+            f"and with `--delete {foreign.space}` deletes them."
         )
 
     def _how_to_read(self, entry: StoredSpace, space: str) -> str:

@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from aggregator.errors import AggregatorError
 from aggregator.time_units import DAY_MS, HOUR_MS
+from aggregator_client.wire import RelatedKindName
 
 # published: the time that the source states; day: it states a day only; arrived: when the crawler sent it;
 # claimed: as arrived, since the source is not known for dates that long before.
 TimeBasis = Literal["published", "day", "claimed", "arrived"]
 VerdictName = Literal["new", "related", "duplicate"]
 MatchRule = Literal["exact", "hamming", "overlap"]
-RelatedKind = Literal["part_of", "same_event", "same_story", "background", "same_person_or_place"]
 
 # Index terms and their weights, heaviest first; weights are multiples of 1/TERM_WEIGHT_STEPS, 0..1.
 WeightedTerms = Sequence[tuple[str, float]]
@@ -322,7 +322,7 @@ class RelatedItem:
 
     score   probability, 0..1, of the same subject to a reader (``queries/relatedness.py``); None: not known
     copies  number of its copies that are stored and not shown
-    kind    "": not known
+    kind    "": not known, or no common subject is likely
     shared  words of both, and the share, 0..1, of each in all that they share
     because_of  id of the article of the question that it belongs to
     """
@@ -336,7 +336,7 @@ class RelatedItem:
     similarity: float
     score: float | None = None
     copies: int = 0
-    kind: RelatedKind | Literal[""] = ""
+    kind: RelatedKindName = ""
     shared: tuple[tuple[str, float], ...] = ()
     hours_apart: float | None = None
     because_of: str = ""

@@ -49,14 +49,15 @@ HALF_LIFE = (
     "Age before now at which an answer counts half, similar scores as equal, e.g. 12h; 0: by score. Default: "
     "7d before the article asked about, and over 3d apart it has to be likelier."
 )
+EXCLUDED_IDS = "Neither these nor their copies; each repeats the parameter, and unknown ids have no effect."
 DIVERSITY = "How much an answer that resembles better ones moves back, 0 to 1; by default 0, for ids 0.3."
 
 ProfileName = Annotated[str, Meta(max_length=MAX_PROFILE_CHARS)]
 LanguageTag = Annotated[str, Meta(pattern=LANGUAGE_TAG_PATTERN, max_length=35)]
 Moment = Annotated[str, Meta(max_length=40)]  # RFC 3339 or an age
-Sources = Annotated[list[Source], doc("Only from these outlets.", ["Coastline News"], max_length=50)]
+Sources = Annotated[list[Source], doc("Only from these whole names.", ["Coastline News"], max_length=50)]
 ExcludedSources = Annotated[list[Source], doc("None of these whole names.", ["Estmark Radio"], max_length=50)]
-ExcludedIds = Annotated[list[ArticleId], doc("Neither these nor their copies.", ["pool-3"], max_length=200)]
+ExcludedIds = Annotated[list[ArticleId], doc(EXCLUDED_IDS, ["pool-3"], max_length=200)]
 RelatedLimit = Annotated[int, doc("Maximum number of items.", 20, ge=1, le=MAX_RELATED_PAGE)]
 RelatedSince = Annotated[Moment, doc("Published (else arrived) from this time or age on.", "7d")]
 RelatedUntil = Annotated[Moment, doc("Published (else arrived) before this time or age.", "1h")]
@@ -277,7 +278,7 @@ class RelatedQuery(Struct, forbid_unknown_fields=True):
 class RelatedBatchIn(RelatedQuery, forbid_unknown_fields=True, kw_only=True):
     """Stored articles that each get a separate list, for pages that are rendered in advance."""
 
-    ids: Annotated[list[ArticleId], doc("Ids, 1 to 100.", ["pool-1"], min_length=1, max_length=100)]
+    ids: Annotated[list[ArticleId], doc("1 to 100 ids, each once.", ["pool-1"], min_length=1, max_length=100)]
 
 
 class SavedFilterQuery(Struct, forbid_unknown_fields=True):

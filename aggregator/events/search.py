@@ -7,7 +7,7 @@ its entry in the index of events has changed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -51,7 +51,7 @@ class EventSearch:
         limit: int,
         *,
         lang: str | None = None,
-        source: str | None = None,
+        sources: Sequence[str] = (),
         since_ms: int | None = None,
         until_ms: int | None = None,
     ) -> tuple[list[tuple[Event, int]], int]:
@@ -64,7 +64,7 @@ class EventSearch:
             (rank, id_)
             for id_, words in self._words.items()
             if (lang is None or lang in words.languages)
-            and (not source or outlet_key(source) in words.sources)
+            and (not sources or not words.sources.isdisjoint(map(outlet_key, sources)))
             and (since_ms is None or words.summary.last_seen_ms >= since_ms)
             and (until_ms is None or words.first_seen_ms < until_ms)
             and (rank := _rank(query, words)) is not None

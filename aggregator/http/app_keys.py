@@ -35,17 +35,14 @@ REQUEST_ID = web.RequestKey("request_id", str)
 
 def caller_name(request: web.Request) -> str:
     """Name of the caller's key; "" where no key is required."""
-    key = request.get(CALLER_KEY)
-    return key.name if key is not None else ""
+    return request[CALLER_KEY].name if CALLER_KEY in request else ""
 
 
 def is_public(request: web.Request) -> bool:
     """Whether the caller's key is published in a page, so that anybody may read what it gets."""
-    key = request.get(CALLER_KEY)
-    return key is not None and key.role == "related"
+    return CALLER_KEY in request and request[CALLER_KEY].role == "related"
 
 
 def caller_id(request: web.Request) -> str:
     """Id of the caller's key; "" where no key is required."""
-    key = request.get(CALLER_KEY)
-    return key.id if key is not None else ""
+    return request[CALLER_KEY].id if CALLER_KEY in request else ""

@@ -22,7 +22,7 @@ from aiohttp import web
 from yarl import URL
 
 from aggregator.analysis.source import spelled_as
-from aggregator.auth.api_keys import ApiKey, Permission, audit_log
+from aggregator.auth.api_keys import ROLE_PERMISSIONS, ApiKey, Permission, audit_log
 from aggregator.concurrency import current_caller
 from aggregator.domain import Article
 from aggregator.errors import CrossSiteRequest, Forbidden, InvalidApiKey, Unauthenticated, UnknownHost
@@ -43,10 +43,6 @@ PROBE_PATHS = ("/healthz", "/readyz")
 PRIVATE_SUFFIXES = (".localhost", ".internal", ".svc", ".svc.cluster.local")
 # RFC 9110, section 7.2. Other characters (user@, \\, #) make a browser go elsewhere than this program reads.
 _HOST_HEADER = re.compile(r"(?P<name>[A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
-UNKNOWN_HOST_MESSAGE = (
-    "Host: {name!r} is not a host name of this service; set public_url or allowed_hosts to answer requests "
-    "for it."
-)
 
 
 async def authorize(request: web.Request, permission: Permission) -> None:
@@ -82,10 +78,8 @@ def require(request: web.Request, permission: Permission) -> None:
     key = request.get(CALLER_KEY)
     if key is not None and not key.allows(permission):
         bound = ", and a key restricted to sources only posts articles" if key.sources else ""
-        raise Forbidden(
-            f"Authorization: the role {key.role} does not permit this; it requires {permission} or more"
-            f"{bound}."
-        )
+        roles = ", ".join(role for role, granted in ROLE_PERMISSIONS.items() if permission in granted)
+        raise Forbidden(f"Authorization: the role {key.role} does not permit this; these do: {roles}{bound}.")
 
 
 async def is_still_authorized(request: web.Request) -> bool:
@@ -117,8 +111,7 @@ async def authenticate(request: web.Request) -> ApiKey | None:
 
 def caller_sources(request: web.Request) -> tuple[str, ...]:
     """The sources that the caller's key is bound to; (): all articles are permitted."""
-    key = request.get(CALLER_KEY)
-    return key.sources if key is not None else ()
+    return request[CALLER_KEY].sources if CALLER_KEY in request else ()
 
 
 def bind_source(request: web.Request, article: Article) -> Article:
@@ -169,10 +162,10 @@ def _is_own_origin(origin: str, request: web.Request) -> bool:
 def check_host(request: web.Request) -> None:
     """Raise UnknownHost for a name that is neither configured nor unknown to public DNS."""
     settings, host = request.app[SERVICE].settings, request.host
-    if is_answered_host(host, settings.allowed_hosts, settings.host, settings.public_url):
-        return
-    if request.path not in PROBE_PATHS:
-        raise UnknownHost(UNKNOWN_HOST_MESSAGE.format(name=host[:100]))
+    names = settings.allowed_hosts, settings.host, settings.public_url
+    if request.path not in PROBE_PATHS and not is_answered_host(host, *names):
+        problem = f"Host: {host[:100]!r} is not a host name of this service"
+        raise UnknownHost(f"{problem}; set public_url or allowed_hosts to answer requests for it.")
 
 
 @lru_cache(maxsize=256)  # called for every request

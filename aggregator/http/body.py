@@ -118,8 +118,7 @@ async def read_body(request: web.Request, max_bytes: int | None = None) -> bytes
     length = request.content_length
     if (length or 0) > max_bytes:
         raise _too_large_error("body", max_bytes)
-    if "Expect" in request.headers:
-        await send_continue(request)
+    await send_continue(request)
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
             if length is not None and length <= EXEMPT_BYTES and not is_gzip:  # the parser ends it there

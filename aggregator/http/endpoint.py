@@ -199,19 +199,17 @@ def errors_in_parameters() -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        _place_in_parameters(error)
+        for part in (error, *error.others):
+            part.place = "parameter"
         raise
 
 
 def parse_query(request: web.Request, struct_type: type[T]) -> T:
     """The query parameters as a ``struct_type``. Raises InvalidInput naming the parameters."""
-    try:
-        if not request.query_string and _is_optional(struct_type):  # type: ignore[arg-type]
-            return struct_type()
+    if not request.query_string and _is_optional(struct_type):  # type: ignore[arg-type]
+        return struct_type()
+    with errors_in_parameters():
         return parse_pairs(request.query.items(), struct_type)
-    except InvalidInput as error:
-        _place_in_parameters(error)
-        raise
 
 
 def parse_pairs(pairs: Iterable[tuple[str, str]], struct_type: type[T]) -> T:
@@ -229,11 +227,6 @@ def parse_pairs(pairs: Iterable[tuple[str, str]], struct_type: type[T]) -> T:
     if found and (error := parameters_error(values, struct_type, "query parameter", found)):
         raise error
     return convert_strings(values, struct_type)
-
-
-def _place_in_parameters(error: InvalidInput) -> None:
-    for part in (error, *error.others):
-        part.place = "parameter"
 
 
 def _misplaced(name: str, is_known: bool, known: Iterable[str]) -> InvalidInput:
@@ -258,13 +251,7 @@ def struct_response(
     body: Struct, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.Response:
     """A response with a Struct as JSON, ending in a newline for readability in a terminal."""
-    return web.Response(
-        body=encode(body) + b"\n",
-        status=status,
-        headers=headers,
-        content_type="application/json",
-        charset=None,
-    )
+    return web.Response(body=encode(body) + b"\n", status=status, headers=headers, content_type=JSON_TYPE)
 
 
 def created(collection: str, body: Struct, *, is_new: bool) -> web.Response:
@@ -280,7 +267,5 @@ def location(collection: str, id_: str) -> dict[str, str]:
 
 def server_timing(timings_ms: Mapping[str, float]) -> dict[str, str]:
     """The Server-Timing header for the stages of one article; empty without timings."""
-    stages = []
-    for stage, ms in timings_ms.items():
-        stages.append(f"{_NON_TOKEN_CHARS.sub('_', stage)};dur={ms:.2f}")
+    stages = [f"{_NON_TOKEN_CHARS.sub('_', stage)};dur={ms:.2f}" for stage, ms in timings_ms.items()]
     return {"Server-Timing": ", ".join(stages)} if stages else {}

@@ -79,12 +79,6 @@ def _index_spaces(_: StoreInfo, service: Service) -> Iterator[Sample]:
         yield (__version__, space, "shadow"), 1.0
 
 
-def _oldest_article_seconds(_: StoreInfo, background: Background) -> Iterator[Sample]:
-    for space, census in background.maintenance.statistics.items():
-        if census.oldest_ms is not None:
-            yield (space,), census.oldest_ms / 1000
-
-
 def _bytes_per_article(store: StoreInfo, background: Background) -> Iterator[Sample]:
     articles = sum(census.articles for census in background.maintenance.statistics.values())
     if articles:
@@ -92,9 +86,13 @@ def _bytes_per_article(store: StoreInfo, background: Background) -> Iterator[Sam
 
 
 def _per_space(
-    read: Callable[[SpaceStatistics], float],
+    read: Callable[[SpaceStatistics], float | None],
 ) -> Callable[[StoreInfo, Background], Iterable[Sample]]:
-    return lambda _, b: [((space,), read(census)) for space, census in b.maintenance.statistics.items()]
+    return lambda _, b: [
+        ((space,), value)
+        for space, census in b.maintenance.statistics.items()
+        if (value := read(census)) is not None
+    ]
 
 
 STORE_METRICS: tuple[MetricSpec[object], ...] = (
@@ -177,11 +175,11 @@ BACKGROUND_METRICS: tuple[MetricSpec[Background], ...] = (
         _per_space(lambda census: census.articles), ("space",)),
     MetricSpec("aggregator_index_sketch_bucket_bits", "gauge",
         "Bits of a sketch key that name its bucket in the writable segment; each more halves what "
-        "a look-up " "reads of other keys.",
+        "a look-up reads of other keys.",
         _per_space(lambda census: census.sketch_width.bits), ("space",)),
     MetricSpec("aggregator_index_oldest_timestamp_seconds", "gauge",
-        "Arrival time of the oldest sampled article, seconds since 1970.", _oldest_article_seconds,
-        ("space",)),
+        "Arrival time of the oldest sampled article, seconds since 1970.",
+        _per_space(lambda census: census.oldest_ms and census.oldest_ms / 1000), ("space",)),
     MetricSpec("aggregator_index_bytes_per_article", "gauge",
         "Store memory divided by the sum of `aggregator_index_articles`.", _bytes_per_article),
     MetricSpec("aggregator_index_entries_removed", "counter", "Index entries removed by compaction.",

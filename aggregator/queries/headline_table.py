@@ -55,10 +55,10 @@ class TermGroup:
 
 @dataclass(frozen=True, slots=True)
 class SearchFilter:
-    """Conditions that every result meets; ``since_ms`` <= publication, or else arrival, < ``until_ms``."""
+    """What each result meets; ``since_ms`` <= publication, else arrival, < ``until_ms``; keys of sources."""
 
     lang: str | None = None
-    source: str | None = None
+    sources: Sequence[str] = ()
     verdict: VerdictName | None = None
     since_ms: int | None = None
     until_ms: int | None = None
@@ -74,7 +74,7 @@ class SearchFilter:
         time_ms = record.publication_ms
         return (
             (self.lang is None or record.lang == self.lang)
-            and (not self.source or source_key(record.source) == source_key(self.source))
+            and (not self.sources or source_key(record.source) in self.sources)
             and (self.verdict is None or outcome.verdict == self.verdict)
             and (self.since_ms is None or time_ms >= self.since_ms)
             and (self.until_ms is None or time_ms < self.until_ms)
@@ -246,14 +246,14 @@ class HeadlineTable:
                 rows = np.flatnonzero(passes(np.arange(len(chunk))))
                 yield _hits(chunk, rows, np.zeros(len(rows), np.uint64))
 
-    def _conditions(self, wanted: SearchFilter) -> list[tuple[str, np.ufunc, int]]:
+    def _conditions(self, wanted: SearchFilter) -> list[tuple[str, Callable[..., Any], object]]:
         since_s, until_s = (
             None if ms is None else -(-ms // 1000) for ms in (wanted.since_ms, wanted.until_ms)
         )
         lang, url = wanted.lang, wanted.canonical_url
         conditions = (
             ("languages", np.equal, None if lang is None else self._languages.get(lang, MAX_LANGUAGES)),
-            ("sources", np.equal, hash32(source_key(wanted.source)) if wanted.source else None),
+            ("sources", np.isin, [*map(hash32, wanted.sources)] or None),
             ("verdicts", np.equal, None if wanted.verdict is None else VERDICTS.index(wanted.verdict)),
             ("times", np.greater_equal, since_s),
             ("times", np.less, until_s),

@@ -7,9 +7,9 @@ from functools import lru_cache
 from itertools import starmap
 
 from aggregator.analysis.text import tokenizer
-from aggregator.domain import Analysis, ArticleRecord, RelatedItem, RelatedKind
+from aggregator.domain import Analysis, ArticleRecord, RelatedItem
 from aggregator.queries.relatedness import NO_RARITY, RelatedEvidence
-from aggregator_client.wire import RelatednessOut, SharedWord
+from aggregator_client.wire import RelatedKindName, RelatednessOut, SharedWord
 
 MAX_SHARED = 5
 # Older by more days an article tells how a subject began, not the same news.
@@ -19,6 +19,7 @@ SAME_STORY = 0.4
 NAME_TERMS = 2  # so many or fewer in common are a name, not a subject
 _PUNCTUATION = "\"'.,:;!?()[]«»„“”‘’–—"
 _SENTENCES: Mapping[str, str] = {
+    "": "No common subject is likely",
     "part_of": "One contains the other",
     "same_event": "They belong to one event",
     "same_story": "They tell one story",
@@ -27,7 +28,7 @@ _SENTENCES: Mapping[str, str] = {
 }
 
 
-def kind_of(evidence: RelatedEvidence, days_older: float) -> RelatedKind:
+def kind_of(evidence: RelatedEvidence, days_older: float) -> RelatedKindName:
     """The kind of a related article that is ``days_older`` than the subject."""
     if days_older <= STORY_DAYS and evidence.main >= SAME_STORY:
         return "same_story"
@@ -57,7 +58,7 @@ def relatedness_out(item: RelatedItem, why_not: str) -> RelatednessOut:
     """The relation in two short sentences and in fields; ``why_not``: reason for not listing it, or ""."""
     names, hours = ", ".join(word for word, _ in item.shared) or "nothing", item.hours_apart or 0.0
     apart = f"{hours:.0f} h apart" if hours < 48 else f"{hours / 24:.0f} days apart"
-    text, kind = f"Probability of one subject {item.score:.3f}", "" if why_not else item.kind
+    text, kind = f"Probability of one subject {item.score:.3f}", item.kind
     if why_not:
         text += f", {why_not}: not listed. Common words: {names}; {apart}."
     else:

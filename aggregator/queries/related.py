@@ -32,7 +32,7 @@ CACHE_ENTRIES = 4096
 EVENT_MEMBERS_TTL_MS = 5_000
 # Articles of one interest of a reader that are looked up, in order, until there is an answer.
 MAX_LOOKUPS = 3
-# An interest of several for which there is no answer is represented by an article that is likelier than not.
+# Likelier than not: has a kind, and represents an interest of several for which there is no answer.
 EVEN_ODDS = 0.5
 
 Groups = frozenset[int | None]
@@ -80,7 +80,8 @@ class Found:
     def item(self, scored: ScoredArticle, copies: int = 0) -> RelatedItem:
         """An answer, with the reasons for it."""
         record, evidence, hours = scored.record, scored.evidence, scored.hours_older
-        kind = "same_event" if scored.in_event else kind_of(evidence, hours / 24)
+        kind = kind_of(evidence, hours / 24) if scored.probability >= EVEN_ODDS else ""
+        kind = "same_event" if scored.in_event else kind
         return RelatedItem.of(
             record,
             evidence.distance,

@@ -71,7 +71,7 @@ async def test_events_are_found_by_source_and_filtered(repository: EventReposito
 
     assert await ids(search, "gangkou") == ["zh"]
     assert await ids(search, "dam", lang="zh") == []
-    assert await ids(search, "大坝", source="GANGKOU", lang="zh") == ["zh"]
+    assert await ids(search, "大坝", sources=["GANGKOU"], lang="zh") == ["zh"]
     assert await ids(search, "dam", since_ms=EVENT_MS + 1) == []
     assert await ids(search, "dam", until_ms=EVENT_MS - HOUR_MS) == []
     assert len(await ids(search, "dam", since_ms=EVENT_MS, until_ms=EVENT_MS)) == 3

@@ -149,6 +149,43 @@ async def test_reading_routes_and_pages(client: Client) -> None:
     assert [item["id"] for item in (await related.json())["related"]] == ["a"]
 
 
+async def test_a_new_reader_of_a_site_with_one_outlet(client: Client) -> None:
+    """Each subject of the newest articles once, no copies; ids that nobody stored are no history."""
+    words = STORY.split()
+    for id_, text, source in (
+        ("bread", OTHER, "Post"),
+        ("bridge", STORY, "Post"),
+        ("bridge-2", " ".join(words[1::2] + words[::2]), "Post"),
+        ("copy", EDITED, "Radio"),
+    ):
+        await client.post("/v1/articles", json={"id": id_, "text": text, "source": source})
+    lists = [
+        await client.get("/v1/related"),
+        await client.post("/v1/related", json={"ids": ["ghost"]}),
+        await client.get("/v1/related?source=radio&source=None"),
+        await client.get("/v1/related?exclude_ids=copy"),
+    ]
+    found = [[(i["id"], i["kind"]) for i in (await a.json())["related"]] for a in lists]
+
+    whole = [("bridge", "recent"), ("bread", "recent")]
+    assert found == [whole, whole, [("copy", "recent")], [("bridge-2", "recent"), whole[1]]]
+    assert (await lists[1].json())["not_found"] == ["ghost"]
+
+
+async def test_sources_of_a_text_are_a_filter(client: Client) -> None:
+    """A list is as in the query; a text is the outlet of the article that is asked about."""
+    await client.post("/v1/articles", json={"id": "a", "text": STORY, "source": "Post"})
+    for source, expected in (
+        (["Post"], ["a"]),
+        (["Radio"], []),
+        ([], ["a"]),
+        ("Radio", ["a"]),
+        (None, ["a"]),
+    ):
+        answer = await client.post("/v1/related", json={"text": EDITED, "source": source})
+        assert [item["id"] for item in (await answer.json())["related"]] == expected, source
+
+
 async def test_responses_match_their_schemas(client: Client) -> None:
     """Field names equal the required ones of the OpenAPI schema."""
     document = await (await client.get("/openapi.json")).json()

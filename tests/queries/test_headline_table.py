@@ -113,8 +113,8 @@ def test_all_filters_must_hold() -> None:
 
     assert found(table, "", SearchFilter(lang="de")) == [3]
     assert found(table, "", SearchFilter(lang="it")) == []
-    assert found(table, "dam", SearchFilter(source="gazette")) == [2, 1]
-    assert found(table, "dam", SearchFilter(source="gazette", verdict="duplicate")) == [1]
+    assert found(table, "dam", SearchFilter(sources=("gazette",))) == [2, 1]
+    assert found(table, "dam", SearchFilter(sources=("gazette",), verdict="duplicate")) == [1]
     assert found(table, "", SearchFilter(since_ms=2000, until_ms=3000)) == [2]
     assert found(table, "", SearchFilter(url="https://a.example/1")) == [1]
 
@@ -162,7 +162,7 @@ def test_a_word_that_no_article_has_is_not_found() -> None:
     table = filled(*(row(n + 1, "".join(choose("abcdefgh", k=9)), source=f"outlet {n}") for n in range(3000)))
 
     assert [found(table, "".join(choose("klmnopqr", k=9))) for _ in range(300)] == [[]] * 300
-    assert [found(table, "", SearchFilter(source=f"paper {n}")) for n in range(300)] == [[]] * 300
+    assert [found(table, "", SearchFilter(sources=[f"paper {n}"])) for n in range(300)] == [[]] * 300
 
 
 def test_the_score_orders_missing_words_before_headline_words_before_time() -> None:

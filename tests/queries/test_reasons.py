@@ -2,10 +2,10 @@
 
 import pytest
 
-from aggregator.domain import NO_SKETCH, ArticleRecord, RelatedItem, RelatedKind, WeightedTerms
+from aggregator.domain import NO_SKETCH, ArticleRecord, RelatedItem, WeightedTerms
 from aggregator.queries.reasons import kind_of, relatedness_out, shared_words
 from aggregator.queries.relatedness import related_evidence
-from aggregator_client.wire import SharedWord
+from aggregator_client.wire import RelatedKindName, SharedWord
 
 FLOOD = (("brackwat", 0.6), ("tunnel", 0.5), ("flood", 0.5), ("estmark", 0.36))
 
@@ -49,7 +49,7 @@ def test_the_kind_depends_on_terms_and_age(terms: WeightedTerms, days_older: flo
 def test_two_sentences() -> None:
     """What both are about and in which way; of a pair that is not listed why, and what little they share."""
 
-    def item(kind: RelatedKind, score: float, hours: float, *words: tuple[str, float]) -> RelatedItem:
+    def item(kind: RelatedKindName, score: float, hours: float, *words: tuple[str, float]) -> RelatedItem:
         return RelatedItem("b", "", "", "", None, 9, 0.5, score, 0, kind, words, hours)
 
     words = (("Brackwater", 0.7), ("tunnel", 0.3))
@@ -68,4 +68,4 @@ def test_two_sentences() -> None:
     assert found.summary == (
         "Probability of one subject 0.050, less than 0.78: not listed. Common words: nothing; 0 h apart."
     )
-    assert (found.listed, found.kind) == (False, "")
+    assert (found.listed, found.kind) == (False, "same_story")

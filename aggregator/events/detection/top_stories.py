@@ -20,7 +20,7 @@ MAX_TOP_STORIES = 60
 
 
 class TopStory(msgspec.Struct, frozen=True):
-    """A story: its event, or what its cluster would be as one that fires now; without its items.
+    """A story: its event, or what its cluster would be as one that fires now, with an item of each outlet.
 
     since_ms   first item since the last gap of a window
     story_id   its storyline; "" for none
@@ -52,7 +52,8 @@ def top_stories(detector: BurstDetector) -> Iterator[TopStory]:
         evidence = measure(counted, detector.window, detector.cold_start.rates)
         if cluster.event_id is not None or probability(evidence) >= MIN_PROBABILITY:
             event = detector.open_events.describe(cluster, detector.clock_ms)
-            event = replace(event, items=(), cosines=(), times=(), outlets=())
+            items = tuple(dict(zip(event.outlets, event.items, strict=False)).values())
+            event = replace(event, items=items, cosines=(), times=(), outlets=())
             since_ms = min(cluster.since_ms, event.first_seen_ms)
             yield TopStory(event, since_ms, cluster.event_id is not None, _needed(detector, cluster))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from aiohttp import web
 from msgspec import Struct
+from msgspec.structs import replace
 
+from aggregator.analysis.term_profile import unit_vectors
 from aggregator.analysis.text.normalization import source_key
 from aggregator.app import Service
 from aggregator.concurrency import current_caller
@@ -23,13 +24,16 @@ from aggregator.http.auth import SAFE_METHODS
 from aggregator.http.endpoint import JSON_TYPE
 from aggregator.http.handlers.search import language_of_tag
 from aggregator.http.pages import conditional_response
-from aggregator.queries.ranking import RelatedOptions
+from aggregator.index import StoredArticle
+from aggregator.queries.headline_table import SearchFilter
+from aggregator.queries.ranking import RelatedOptions, interests_of
 from aggregator.time_units import DAY_MS
 from aggregator_client import wire
 
 PUBLIC_S = 60
 PUBLIC_FIELDS = ("id", "title", "url", "source", "published_at")
 CONCURRENT_LISTS = 8  # of a batch
+NEWEST = 50  # articles that pass, whose subjects a new reader gets
 NO_PARAMETERS = RelatedQuery()
 
 
@@ -40,8 +44,8 @@ async def get_related(request: web.Request, service: Service, id_: str, query: R
 
 
 async def get_top(request: web.Request, service: Service, query: RelatedQuery) -> web.Response:
-    """List articles for a reader who has read nothing. One of each top story."""
-    found = await _top_stories(service, _options(service, query))
+    """List articles for a new reader. One of each top story, then of each subject of the newest articles."""
+    found = await _for_new_reader(service, _options(service, query))
     return _response(request, wire.RelatedListOut(_shown(request, found)))
 
 
@@ -49,14 +53,14 @@ async def post_related(
     request: web.Request, service: Service, query: RelatedQuery, body: RelatedIn
 ) -> web.Response:
     """List articles related to an article by content, to stored ones, or to what a reader has read."""
-    options, not_found = _options(service, query, body), list[str]()
-    if body.ids:
-        found, not_found = await service.articles.related.of_ids(_read_ms(body), options)
-    elif body.ids is None and any(part is not None for part in _content(body)):
+    options, read, not_found = _options(service, query, body), _read_ms(body), list[str]()
+    if body.ids is None and any(part is not None for part in _content(body)):
+        body = replace(body, source=body.source if isinstance(body.source, str) else None)
         article = decoding.to_article(body, for_storage=False)
         found = await service.articles.related.of_article(article, options)
     else:
-        found = await _top_stories(service, options)
+        found, not_found = await service.articles.related.of_ids(read, options) if read else ([], [])
+        found = found if len(not_found) < len(read) else await _for_new_reader(service, options)
     return _response(request, wire.RelatedToManyOut(_shown(request, found), not_found))
 
 
@@ -83,7 +87,7 @@ async def post_batch(request: web.Request, service: Service, body: RelatedBatchI
 
 def _read_ms(body: RelatedIn) -> dict[str, int]:
     """The ids of a body with the times in ms when they were read, of a repeated one the latest."""
-    if any(_content(body)):
+    if body.ids and any(_content(body)):
         raise InvalidInput("ids: give either ids or an article, not both.", field="ids")
     read = [(each, None) if isinstance(each, str) else (each.id, each.read_at) for each in body.ids or ()]
     found, ids = decoding.ErrorCollector(), decoding.check_ids([id_ for id_, _ in read])
@@ -93,15 +97,35 @@ def _read_ms(body: RelatedIn) -> dict[str, int]:
     return dict(sorted(zip(ids, (at or latest for at in times), strict=True), key=lambda pair: pair[1]))
 
 
-async def _top_stories(service: Service, options: RelatedOptions) -> list[RelatedItem]:
-    """The article of the headline of each story of the last day, or else its first."""
-    wanted, since_ms = EventFilter(lang=options.lang or ""), service.clock() - DAY_MS
-    stories = await service.events.repository.top_stories(wanted, since_ms)
-    choices = [(found.story.event.headline_id, found.story.event.id) for found in stories]
-    stored = await service.articles.index.articles.get_many(list(dict.fromkeys(chain.from_iterable(choices))))
-    records = {id_: each.record for id_, each in stored.items() if options.matches(each.record)}
-    shown = dict.fromkeys(id_ for ids in choices if (id_ := next(filter(records.__contains__, ids), "")))
-    return [RelatedItem.of(records[id_], 64, 0.0) for id_ in shown][: options.limit]
+async def _for_new_reader(service: Service, options: RelatedOptions) -> list[RelatedItem]:
+    """An article of each top story, the headline's if it passes; then of each other subject of the newest.
+
+    Those of many articles and new ones first (``interests_of``).
+    """
+    get_many, lang = service.articles.index.articles.get_many, options.lang
+    wanted = EventFilter(lang=lang or "", any_of=tuple(EventFilter(source=name) for name in options.sources))
+    ranked = await service.events.repository.top_stories(wanted, service.clock() - DAY_MS)
+    events = [each.story.event for each in ranked]
+    excluded = {each.group for each in (await get_many(options.exclude_ids)).values()}
+
+    def passing(found: Iterable[StoredArticle]) -> dict[str, StoredArticle]:
+        return {a.record.id: a for a in found if a.group not in excluded and options.matches(a.record)}
+
+    stored = passing((await get_many([event.headline_id for event in events])).values())
+    others = [id_ for event in events if event.headline_id not in stored for id_ in event.items]
+    stored |= passing((await get_many(others)).values())
+    choices = [filter(stored.__contains__, (event.headline_id, *event.items)) for event in events]
+    top = {stored[id_].group: stored[id_].record for ids in choices if (id_ := next(ids, ""))}
+    found = [RelatedItem.of(record, 64, 0.0, kind="top_story") for record in top.values()]
+    if len(found) < options.limit:
+        conditions = SearchFilter(lang, options.sources, since_ms=options.since_ms, until_ms=options.until_ms)
+        newest = (await service.articles.search.find("", conditions, limit=NEWEST)).articles
+        recent = passing(each.article for each in newest).values()
+        pool = [*top.values(), *{a.group: a.record for a in recent if a.group not in top}.values()]
+        vectors = unit_vectors([(record.terms, record.minor_terms) for record in pool])
+        subjects = [min(own) for own, _ in interests_of(vectors, [r.publication_ms for r in pool], len(pool))]
+        found += [RelatedItem.of(pool[i], 64, 0.0, kind="recent") for i in subjects if i >= len(top)]
+    return found[: options.limit]
 
 
 def _options(

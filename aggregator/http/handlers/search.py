@@ -6,6 +6,7 @@ from typing import Any
 
 from aggregator.analysis.article_id import validate_id
 from aggregator.analysis.text.language import UNDETERMINED, language_from_tag
+from aggregator.analysis.text.normalization import source_key
 from aggregator.app import Service
 from aggregator.contract import encoding
 from aggregator.contract.decoding import to_article, to_unix_ms
@@ -52,7 +53,7 @@ def article_filter(query: ArticleFilterQuery, url: str = "") -> SearchFilter:
     """The conditions of a query. Raises InvalidInput naming the parameter."""
     return SearchFilter(
         lang=language_of_tag(query.lang),
-        source=query.source.strip() or None,
+        sources=(source_key(query.source),) if query.source.strip() else (),
         verdict=query.verdict or None,
         since_ms=to_unix_ms(query.since, "since"),
         until_ms=to_unix_ms(query.until, "until"),
@@ -62,7 +63,7 @@ def article_filter(query: ArticleFilterQuery, url: str = "") -> SearchFilter:
 
 def event_conditions(conditions: SearchFilter) -> dict[str, Any]:
     """The conditions that apply to events as well: all but those on verdict and URL."""
-    return {name: getattr(conditions, name) for name in ("lang", "source", "since_ms", "until_ms")}
+    return {name: getattr(conditions, name) for name in ("lang", "sources", "since_ms", "until_ms")}
 
 
 async def _page_out(service: Service, found: SearchResult) -> dict[str, Any]:

@@ -149,7 +149,7 @@ def _conditions(query: SearchPageQuery) -> SearchFilter:
     )
     return SearchFilter(
         lang=language_of_tag(query.lang.strip()),
-        source=query.source.strip() or None,
+        sources=(source_key(query.source),) if query.source.strip() else (),
         verdict=query.verdict or None,
         since_ms=since.start_ms if since else None,
         until_ms=until.end_ms if until else None,
@@ -177,9 +177,7 @@ async def _about(
         article = to_article(ArticleIn(text=given) if is_text(given) else ArticleIn(title=given))
         analysis = await service.articles.ingest.submit(article, dry_run=True)
         outcome, own_id, groups = analysis.outcome, "", []
-        limits = {name: getattr(conditions, name) for name in ("lang", "since_ms", "until_ms")}
-        sources = (source_key(conditions.source),) if conditions.source else ()
-        options = replace(options, sources=sources, **limits)
+        options = replace(options, **event_conditions(conditions))
         related = await service.articles.related.of_article(article, options)
     original_id = outcome.match.canonical_id if outcome.match else ""
     of_group = own_id or original_id

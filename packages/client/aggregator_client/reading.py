@@ -48,11 +48,11 @@ class Reader:
         return await self._request_as(CopiesOut, "GET", f"/v1/articles/{quote(id, safe='')}/copies")
 
     async def related(self, id: str = "", **parameters: Any) -> Sequence[RelatedOut]:
-        """Articles related to a stored one; without an id, one of each top story. Raises NotFound.
+        """Articles related to a stored one; without an id, of top stories, then recent. Raises NotFound.
 
         ``parameters`` of all related articles, as in the HTTP API: limit, half_life, diversity, min_score,
         since, until, lang, and the lists source, exclude_source and exclude_ids. Empty: none that passes them
-        reaches min_score, which rises with days apart (not with half_life); or no top story of the last day.
+        reaches min_score, which rises with days apart (not with half_life).
         """
         path = f"/v1/articles/{quote(id, safe='')}/related" if id else "/v1/related"
         return (await self._request_as(RelatedListOut, "GET", path + _query(parameters))).related

@@ -68,10 +68,13 @@ ActionName = Literal[
 WorkStatus = Literal["open", "on_it", "published", "dropped"]
 NewWorkStatus = Literal[WorkStatus, "new", "seen"]
 MuteScope = Literal["story", "routine"]
-RelatedKindName = Literal["", "part_of", "same_event", "same_story", "background", "same_person_or_place"]
+RelatedKindName = Literal[
+    "", "part_of", "same_event", "same_story", "background", "same_person_or_place", "top_story", "recent"
+]
 RELATED_KINDS = (
     "part_of (it contains the article asked for), same_event (detected), same_story, background (an older "
-    'article of the subject), same_person_or_place; "": not known.'
+    "article of the subject), same_person_or_place; for a new reader top_story, recent; empty: unlikely, or "
+    "not known."
 )
 
 
@@ -155,7 +158,7 @@ class RelatedOut(Struct):
     distance: Annotated[int, doc("Differing bits of the two fingerprints, 0 to 64.", 5)] = 64
     similarity: Annotated[float, doc("Cosine of the main terms, 0 to 1.", 0.61)] = 0.0
     score: Annotated[
-        float | None, doc("Probability of one subject, 0 to 1; null in a verdict and a top story.", 0.83)
+        float | None, doc("Probability of one subject, 0 to 1; null in a verdict and for a new reader.", 0.83)
     ] = None
     kind: Annotated[RelatedKindName, doc(RELATED_KINDS, "same_story")] = ""
     copies: Annotated[int, doc("Number of its copies that are stored and not shown.", 3)] = 0
@@ -358,7 +361,7 @@ class RelatedListOut(Struct):
         list[RelatedOut],
         doc(
             "Related articles, best first. Empty: nothing that passes the filters has a rare word in common "
-            "and reaches min_score, which rises with days apart (not with half_life); or no top story today."
+            "and reaches min_score, which rises with days apart (not with half_life)."
         ),
     ]
 

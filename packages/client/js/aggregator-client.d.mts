@@ -75,7 +75,7 @@ export class Client {
   delete(id: string, options?: { takeDown?: boolean }): Promise<boolean>;
   /** All articles of its duplicate group, the canonical one first. */
   copies(id: string): Promise<CopiesOut>;
-  /** Articles related to a stored one; without an id, one of each top story. */
+  /** Articles related to a stored one; without an id, of top stories, then recent. */
   related(id?: string, parameters?: RelatedQuery): Promise<RelatedOut[]>;
   /** Articles related to one that need not be stored. */
   relatedTo(article: ArticleIn, parameters?: RelatedQuery): Promise<RelatedOut[]>;
@@ -639,10 +639,10 @@ export interface RelatedOut {
   distance?: number;
   /** Cosine of the main terms, 0 to 1. */
   similarity?: number;
-  /** Probability of one subject, 0 to 1; null in a verdict and a top story. */
+  /** Probability of one subject, 0 to 1; null in a verdict and for a new reader. */
   score?: number | null;
-  /** part_of (it contains the article asked for), same_event (detected), same_story, background (an older article of the subject), same_person_or_place; "": not known. */
-  kind?: "" | "background" | "part_of" | "same_event" | "same_person_or_place" | "same_story";
+  /** part_of (it contains the article asked for), same_event (detected), same_story, background (an older article of the subject), same_person_or_place; for a new reader top_story, recent; empty: unlikely, or not known. */
+  kind?: "" | "background" | "part_of" | "recent" | "same_event" | "same_person_or_place" | "same_story" | "top_story";
   /** Number of its copies that are stored and not shown. */
   copies?: number;
   /** What both are about, heaviest first. */
@@ -679,7 +679,7 @@ export interface RelatedQuery {
 
 /** As RelatedListOut. `not_found`: those of the given ids that are not stored, or not any more. */
 export interface RelatedToManyOut {
-  /** Related articles, best first. Empty: nothing that passes the filters has a rare word in common and reaches min_score, which rises with days apart (not with half_life); or no top story today. */
+  /** Related articles, best first. Empty: nothing that passes the filters has a rare word in common and reaches min_score, which rises with days apart (not with half_life). */
   related: Array<RelatedOut>;
   /** Given ids that are not stored, or not any more. */
   not_found: Array<string>;
@@ -703,8 +703,8 @@ export interface RelatednessOut {
   similarity: number;
   /** Probability of one subject, 0 to 1. */
   score: number;
-  /** part_of (it contains the article asked for), same_event (detected), same_story, background (an older article of the subject), same_person_or_place; "": not known. */
-  kind: "" | "background" | "part_of" | "same_event" | "same_person_or_place" | "same_story";
+  /** part_of (it contains the article asked for), same_event (detected), same_story, background (an older article of the subject), same_person_or_place; for a new reader top_story, recent; empty: unlikely, or not known. */
+  kind: "" | "background" | "part_of" | "recent" | "same_event" | "same_person_or_place" | "same_story" | "top_story";
   /** What both are about, heaviest first. */
   shared: Array<SharedWord>;
   /** Hours between the two times; null: one is unknown. */

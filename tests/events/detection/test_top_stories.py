@@ -35,7 +35,7 @@ def test_each_story_is_listed_once_by_its_voices() -> None:
     assert stories[0].event.id == stream.last_event().id
     assert stories[1].event.title.startswith("Ferry strike") and "Ferry" in stories[1].event.terms
     assert stories[1].since_ms == time_ms(3)
-    assert all(s.event.items == () for s in stories)
+    assert [len(s.event.items) for s in stories] == [17, 9]
     assert stream.detector.dump() == state
 
 
@@ -47,6 +47,7 @@ def test_items_count_by_doublings() -> None:
     stream.send_burst(9, start=3, words="apple pear market figures")
 
     assert [s.event.size for s in found(stream)] == [9, 12]
+    assert [len(s.event.items) for s in found(stream)] == [9, 4]
     assert sum(count for _, count in found(stream)[1].event.voices) == 4
     assert story_size(1, 64) == story_size(4, 8) == 7
     assert story_size(0, 0) == 0

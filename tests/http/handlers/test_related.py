@@ -149,9 +149,9 @@ async def test_times_of_reading(client: Client, stored: None, service: FakeServi
 async def test_a_new_reader_gets_one_article_of_each_top_story(
     client: Client, stored: None, service: FakeService
 ) -> None:
-    """The largest story first; that of its headline unless it is deleted or excluded."""
-    small = event("a", "Small", ("a",), headline_id="gone", timeline=((START_MS - HOUR_MS, 2),))
-    large = event("b", "Large", ("b",), headline_id="b", timeline=((START_MS - HOUR_MS, 9),))
+    """The largest story first; that of its headline, or another that passes."""
+    small = event("s", "Small", ("c", "a"), headline_id="gone", timeline=((START_MS - HOUR_MS, 2),))
+    large = event("l", "Large", ("b",), headline_id="b", timeline=((START_MS - HOUR_MS, 9),))
     service.fake_events.stories = [TopStory(e, START_MS - HOUR_MS, True, 0) for e in (small, large)]
     answers = [
         await client.get("/v1/related"),
@@ -195,7 +195,8 @@ async def page() -> AsyncIterator[Client]:
 
 
 async def test_a_page_gets_five_fields_that_any_cache_may_keep(page: Client) -> None:
-    """With a strong ETag, for every page; nothing in it depends on the caller."""
+    """With a strong ETag, for every page; nothing in it depends on the caller. It gets nothing else."""
+    refused = await (await page.get("/v1/articles/a")).json(content_type=None)
     response = await page.get("/v1/articles/a/related")
     tag = response.headers["ETag"]
     again = await page.get("/v1/articles/a/related", headers={"If-None-Match": tag})
@@ -209,6 +210,7 @@ async def test_a_page_gets_five_fields_that_any_cache_may_keep(page: Client) -> 
         assert answer.headers["Vary"] == "Authorization"
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
     assert not tag.startswith("W/")
+    assert refused["detail"].endswith("not permit this; these do: crawler, reader, editor, admin.")
 
 
 async def test_a_page_may_send_its_key(page: Client) -> None:

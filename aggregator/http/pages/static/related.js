@@ -3,8 +3,8 @@
    <section data-related-to="ID OF THE ARTICLE" data-related-key="agg_..."></section>
    <script src="https://aggregator.example/static/related.js" async></script>
 
-   An empty data-related-to lists the top stories. Optional: data-related-heading (default "Related articles"),
-   data-related-query (parameters such as "limit=5&exclude_source=Radio"). A section stays hidden without articles.
+   An empty data-related-to lists top stories, then recent articles. Optional: data-related-heading (default
+   "Related articles"), data-related-query (parameters such as "limit=5&exclude_source=Radio"). A section stays hidden without articles.
    Each section gets an event "related", whose detail has `articles`, or `error`. */
 (() => {
   "use strict";

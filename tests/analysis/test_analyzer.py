@@ -25,7 +25,7 @@ from aggregator.analysis.analyzer import (
 from aggregator.analysis.features import HashedModel
 from aggregator.analysis.shingles import build_sketch, estimate_overlap
 from aggregator.analysis.term_profile import story_terms
-from aggregator.analysis.text import morphology, tokenizer
+from aggregator.analysis.text import tokenizer
 from aggregator.domain import HEADLINE_MARK, MAX_TEXT_WORDS, TERM_WEIGHT_STEPS, Article, Sketch
 from aggregator.errors import InputTooLarge, NoText
 from tests.analysis.bulletins import bulletins
@@ -335,23 +335,6 @@ def test_space_names_of_the_parts() -> None:
     space_parts = Analyzer({"zh": model, "en": HashedModel("en")}).space_parts
     recipes = {space[:2]: described.recipe for space, described in space_parts.items()}
     assert recipes == {"zh": "|".join(parts[1:]), "en": "|".join(parts[1:3])}
-
-
-def test_spaces_with_and_without_opencc_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without OpenCC traditional characters stay, so the conversion is part of the Chinese space."""
-    model = HashedModel("zh")
-    with_it = Analyzer({"zh": model, "xx": HashedModel()}).spaces
-    traditional = "港務局週二宣布關閉東碼頭"
-    assert tokenizer.words(traditional, "zh") == tokenizer.words("港务局周二宣布关闭东码头", "zh")
-
-    morphology.simplifier.cache_clear()
-    monkeypatch.setitem(sys.modules, "opencc", None)
-    without = Analyzer({"zh": model, "xx": HashedModel()}).spaces
-    assert tokenizer.words(traditional, "zh") == list(traditional)
-    morphology.simplifier.cache_clear()
-
-    assert with_it[0] != without[0]
-    assert with_it[1] == without[1]
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 Chinese is segmented by rjieba (jieba in Rust), or jieba, the reference, where it is not installed: both in
 accurate mode, on runs of the characters that jieba's dictionary covers; a test pins that they give the same
-words. OpenCC, if installed (the extra ``chinese``), converts traditional characters; without it texts in the
-two scripts do not match. Whether it is installed is part of the fingerprint space.
+words. OpenCC converts traditional characters, so that texts in the two scripts match.
 """
 
 from __future__ import annotations
@@ -101,10 +100,7 @@ def jieba_segmenter() -> Segmenter:
 
 
 @cache
-def simplifier() -> Converter | None:
-    """OpenCC's conversion of traditional to simplified characters, which removes lone surrogates, or None."""
-    try:
-        convert: Converter = importlib.import_module("opencc").OpenCC("t2s").convert
-    except ImportError:
-        return None
+def simplifier() -> Converter:
+    """OpenCC's conversion of traditional to simplified characters, which removes lone surrogates."""
+    convert: Converter = importlib.import_module("opencc").OpenCC("t2s").convert
     return convert

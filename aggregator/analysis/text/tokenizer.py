@@ -161,8 +161,8 @@ def _split_pieces(text: str, lang: str) -> tuple[list[str], bool]:
     The pattern that finds marks and unspaced scripts takes 6 times as long.
     """
     folded = _THOUSANDS_COMMA.sub("", fold(ascii_if_equivalent(text)))
-    if lang == "zh" and (convert := simplifier()):
-        folded = convert(folded)
+    if lang == "zh":
+        folded = simplifier()(folded)
     if lang == "en" and "'" in folded:
         folded = _ENGLISH_CLITIC.sub("", folded).replace("'", "")
     if "$" in folded:

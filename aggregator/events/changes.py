@@ -9,7 +9,7 @@ Every event that an action changed carries it in its audit trail.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -112,8 +112,6 @@ class EventUnitOfWork:
         """Put the detector's versions, in order, merged with what editors did to the stored ones."""
         changes = list(changes)
         self._stored |= await self._repository.get_many([change.event.id for change in changes])
-        # Before the links of those that joined: what left one event may have joined another.
-        self._extra_writes += [Delete(number_key(n)) for c in changes for n in c.released_numbers]
         if changes:
             self._storylines.follow({id_: summary.story_id for id_, summary in self.summaries.items()})
         for change in changes:
@@ -125,7 +123,6 @@ class EventUnitOfWork:
             self.put(event, kind, change.at_ms)
             if kind is not None:
                 self.published.append(replace(change, kind=kind, event=event))
-            self._extra_writes += [Put(number_key(n), event.id.encode()) for n in change.article_numbers]
         if changes:
             self._extra_writes.append(Put(STORYLINES_KEY, encode_msgpack(self._storylines.entries)))
 
@@ -139,12 +136,10 @@ class EventUnitOfWork:
             holder = await self.get(id_)
             if holder is not None and article_id in holder.items:
                 self.put(newsroom.remove_items(holder, [article_id]), "updated", now_ms)
-        self._extra_writes.append(Delete(number_key(first_version)))
 
     def place(self, numbers: Mapping[str, int], into: Event | None) -> None:
-        """Put articles (``numbers``: of their first versions, by id) into an event, or into none."""
-        keys, to = map(number_key, numbers.values()), into.id if into and into.status != "closed" else ""
-        self._extra_writes += [Put(key, into.id.encode()) if into else Delete(key) for key in keys]
+        """Tell the detector where articles (``numbers``: of their first versions, by id) belong."""
+        to = into.id if into and into.status != "closed" else ""
         placed = self.overrides.placed | {id_: (number, to) for id_, number in numbers.items()}
         self.overrides = msgspec.structs.replace(self.overrides, placed=placed)
 
@@ -178,9 +173,20 @@ class EventUnitOfWork:
         return [
             *(Put(event_key(event.id), _encode_json(event)) for event in self.events.values()),
             *(StreamAdd(CHANGES_KEY, _encode_json(record)) for record in records),
+            *self._links(),
             *self._extra_writes,
             Put(INDEX_KEY, encode_msgpack(self.summaries)),
         ]
+
+    def _links(self) -> Iterator[Write]:
+        """What leads articles to the events that have them now, as far as it changed."""
+        before = [stored for id_ in self.events if (stored := self._stored.get(id_))]
+        known, held = (
+            {n: event.id for event in events if event.merged_into is None for n in event.numbers if n}
+            for events in (before, self.events.values())
+        )
+        yield from (Put(number_key(n), id_.encode()) for n, id_ in sorted(held.items() - known.items()))
+        yield from (Delete(number_key(n)) for n in sorted(known.keys() - held))
 
     async def commit(self, *more: Write) -> frozenset[bytes]:
         """Commit everything and ``more``; returns the guarded keys that changed. Raises StoreUnavailable."""
@@ -194,10 +200,10 @@ class EventUnitOfWork:
             event = replace(Event.of(detected), muted=scope)
         else:
             by_editors = [id_ for id_ in saved.absorbed if id_ not in detected.absorbed]
-            named = (await self._repository.get_many(by_editors)).values()
-            event = newsroom.rejoin(
-                detected, saved, [other for other in named if other.merged_into is not None]
-            )
+            absorbed_by_editors = (await self._repository.get_many(by_editors)).values()
+            gone = {id_ for id_, (_, to) in self.overrides.placed.items() if to != detected.id}
+            others = [newsroom.remove_items(e, gone) for e in absorbed_by_editors if e.merged_into]
+            event = newsroom.rejoin(detected, saved, others)
         for id_ in detected.absorbed:
             if saved is None or id_ not in saved.absorbed:
                 absorbed = await self.get(id_)
@@ -282,7 +288,7 @@ class EditorActions:
             raise NotFound(f"item: there is no article {missing[0][:200]!r} in event {source.id}.")
         if into and (into.merged_into or (source and source.id == into.id)):
             raise Conflict(f"into: the articles are in event {into.merged_into or into.id} already.")
-        records = {id_: article.record for id_, article in (await self._get_articles(items)).items()}
+        records = [article.record for article in (await self._get_articles(items)).values()]
         number = newsroom.action_id(action, *(event for event in (source, into) if event))
         action = replace(action, items=tuple(items), into=into.id if into else None, id=number)
         held = items_of(source) if source else undone.held
@@ -292,17 +298,19 @@ class EditorActions:
             action = replace(action, held=lost, first=source.first, headline=headline)
             source = newsroom.remove_items(source, items)
             if into and not source.items:  # a new event whose articles return
+                into = newsroom.merge_into(into, source)
                 source = replace(source, status="closed", merged_into=into.id)
                 unit.overrides = unit.overrides.with_merge(source.id, into.id, action.at_ms)
             unit.put(newsroom.record_action(source, action), "action", action.at_ms)
         if into is not None:
-            facts = {i: held.get(i) or Item(1.0, r.publication_ms, r.source) for i, r in records.items()}
+            new = {r.id: Item(1.0, r.publication_ms, r.source, None, r.first_version) for r in records}
+            facts = new | {id_: item for id_, item in held.items() if id_ in new}
             into = newsroom.restore_items(into, facts, undone)
             if records and not into.title:
-                first, languages = next(iter(records.values())), {r.lang for r in records.values()} - {""}
+                first, languages = records[0], {record.lang for record in records} - {""}
                 into = replace(into, title=first.title, headline_id=first.id, languages=tuple(languages))
             unit.put(newsroom.record_action(into, action), "action", action.at_ms)
-        unit.place({id_: record.first_version for id_, record in records.items()}, into)
+        unit.place({record.id: record.first_version for record in records}, into)
         return unit.events[action.event]
 
 

@@ -14,7 +14,7 @@ import xxhash
 
 from aggregator.errors import Conflict, NotFound
 from aggregator.events.detection.lifecycle import MAX_EVENT_ITEMS
-from aggregator.events.detection.model import DetectedEvent
+from aggregator.events.detection.model import DetectedEvent, FirstReport
 from aggregator.events.detection.numbers import Item, items_of, with_items
 from aggregator.events.event import ChosenHeadline, EditorAction, Event, Note, detected_half
 from aggregator.events.selection import SETTLED, since_handled
@@ -228,12 +228,14 @@ def remove_items(event: Event, items: Collection[str]) -> Event:
     )
 
 
-def add_items(event: Event, items: Mapping[str, Item]) -> Event:
-    """Return the event with more articles, which it keeps in each new version of the detector."""
+def add_items(event: Event, items: Mapping[str, Item], first: FirstReport | None = None) -> Event:
+    """Return the event with more articles, which it keeps in each new version; ``first``: if one of them."""
     if not items:
         return event
+    reports = event.first, first if first and first[1] in items else None
     return replace(
         with_items(event, {**items_of(event), **items}, event.times[len(event.items) :]),
+        first=min(filter(None, reports), default=None),
         removed=tuple(id_ for id_ in event.removed if id_ not in items),
         added={**event.added, **items},
     )
@@ -241,27 +243,24 @@ def add_items(event: Event, items: Mapping[str, Item]) -> Event:
 
 def restore_items(event: Event, items: Mapping[str, Item], left: EditorAction) -> Event:
     """Return the event with articles that ``left`` took out of it, and what it lost with them."""
-    event = add_items(event, items)
-    if left.first and left.first[1] in items:
-        event = replace(event, first=min(filter(None, (event.first, left.first))))
+    event = add_items(event, items, left.first)
     id_, title, is_chosen = left.headline or ("", "", False)
     if id_ not in items or event.chosen_headline:
         return event
-    is_lost = not event.headline_id and not is_chosen
-    event = replace(event, headline_id=id_, title=title) if is_lost else event
-    return _choose_headline(event, id_, title) if is_chosen else event
+    if is_chosen:
+        return _choose_headline(event, id_, title)
+    return event if event.headline_id else replace(event, headline_id=id_, title=title)
 
 
 def rejoin(detected: DetectedEvent, saved: Event, absorbed_by_editors: Iterable[Event] = ()) -> Event:
     """Join a new detector's half with the newsroom's half of ``saved``, and apply its edits again."""
-    kept = () if detected.reason else ("reason", "detected_at_ms", "expected", "window_ms", "needed")
+    kept = [] if detected.reason else ["reason", "detected_at_ms", "expected", "window_ms", "needed"]
+    kept += ["status", "merged_into"] if saved.merged_into and not detected.merged_into else []
     half = detected_half(detected) | {name: getattr(saved, name) for name in kept}
     event = replace(saved, **half, chosen_headline=None)
     for absorbed in absorbed_by_editors:
         event = merge_into(event, absorbed)
-    event = add_items(remove_items(event, saved.removed), saved.added)
-    if saved.first and saved.first[1] in saved.added:  # the detector may not have it any more
-        event = replace(event, first=min(filter(None, (event.first, saved.first))))
+    event = add_items(remove_items(event, saved.removed), saved.added, saved.first)
     event = _with_choice(event, saved.chosen_headline)
     return replace(event, removed=saved.removed, added=saved.added)
 

@@ -444,6 +444,7 @@ class BurstDetector:
         for id_, (first_version, event_id) in self.overrides.placed.items():
             if not event_id and any(id_ in event.items for event in events.by_id.values()):
                 self.remove_article(id_, first_version)
+        self.merger.place(self.overrides, self.clock_ms)
         for absorbed_id, (into_id, _) in self.overrides.merges.items():
             if absorbed_id not in events.by_id:
                 continue
@@ -458,7 +459,6 @@ class BurstDetector:
                 for member in list(cluster.members.values()):
                     self.window.remove(member)
                     self._remove_from_window(member)
-        self.merger.place(self.overrides, self.clock_ms)
 
 
 def _language_of(cluster: Cluster) -> str:

@@ -45,7 +45,6 @@ class OpenEvent(msgspec.Struct, array_like=True):
     """Mutable counterpart of ``DetectedEvent``. The order of the fields is part of the saved state.
 
     further   times of items that are not listed; ``busiest``: most items at once since the last development
-    pending_numbers, released_numbers   articles that joined and left, not yet in a drained change
     announced_size   size when it was announced or last doubled; 0: not announced yet
     needed           number of items that it had to exceed
     surface_forms    term -> word shown for it; "" for a term that is not shown, since no headline contains it
@@ -64,7 +63,6 @@ class OpenEvent(msgspec.Struct, array_like=True):
     busiest: int = 0
     items: dict[str, Item] = {}
     further: list[int] = []
-    pending_numbers: list[int] = []
     merged_into: str | None = None
     languages: dict[str, None] = {}
     headline_id: str = ""
@@ -72,7 +70,6 @@ class OpenEvent(msgspec.Struct, array_like=True):
     absorbed: list[str] = []
     announced_size: int = 0
     surface_forms: dict[str, str] = {}
-    released_numbers: list[int] = []
     needed: int = 0
     removed: dict[str, None] = {}
     first: FirstReport | None = None
@@ -83,11 +80,10 @@ class OpenEvent(msgspec.Struct, array_like=True):
 
     def add(self, member: WindowItem) -> None:
         """Add one item of the cluster."""
-        item = Item(member.cosine, member.published_ms or member.at_ms, member.source, member.claim_ms)
-        self._list(member.id, item)
+        at_ms, number = member.published_ms or member.at_ms, member.first_version
+        self._list(member.id, Item(member.cosine, at_ms, member.source, member.claim_ms, number))
         if member.lang:
             self.languages[member.lang] = None
-        self.pending_numbers.append(member.first_version)
 
     def absorb(self, other: OpenEvent) -> None:
         """Add items and counts of another event of the same story."""
@@ -99,7 +95,6 @@ class OpenEvent(msgspec.Struct, array_like=True):
             self._list(id_, item)
         self.further += other.further
         self.languages.update(other.languages)
-        self.pending_numbers += other.pending_numbers
         self.first = min(filter(None, (self.first, other.first)), default=None)
         self.developments = sorted(self.developments + other.developments)
         self.absorbed += [other.id, *other.absorbed] if other.announced_size else other.absorbed
@@ -163,13 +158,10 @@ class OpenEvents:
 
     def drain_changes(self) -> list[EventChange]:
         """Return the changes since the last call: transitions in order, then other updates."""
-        transitions = [
-            EventChange(kind, at_ms, event.to_event(), *_drain_pending_numbers(event))
-            for kind, at_ms, event in self._transitions
-        ]
+        transitions = [EventChange(kind, at_ms, event.to_event()) for kind, at_ms, event in self._transitions]
         reported = {change.event.id for change in transitions}
         updates = [
-            EventChange("updated", event.last_seen_ms, event.to_event(), *_drain_pending_numbers(event))
+            EventChange("updated", event.last_seen_ms, event.to_event())
             for event in self._still_open(self._updated)
             if event.id not in reported and event.announced_size
         ]
@@ -236,7 +228,7 @@ class OpenEvents:
             elif absorbed.status == "breaking":
                 event.announced_size = event.size  # one alert for the story
             self._transitions.append(("merged", clock_ms, absorbed))
-        absorbed.status, absorbed.merged_into, absorbed.pending_numbers = "closed", event.id, []
+        absorbed.status, absorbed.merged_into = "closed", event.id
         self._mark_grown(event)
 
     def reopen(self, event: OpenEvent) -> None:
@@ -272,9 +264,8 @@ class OpenEvents:
         event = self.event_of_cluster(cluster)
         if event is None:
             return
-        numbers = [m.first_version for m in members if event.items.pop(m.id, None) is not None]
-        event.pending_numbers = [number for number in event.pending_numbers if number not in numbers]
-        event.released_numbers += numbers
+        for member in members:
+            event.items.pop(member.id, None)
         event.busiest = min(event.busiest, event.size)
         event.surface_forms = {}
         if event.headline_id in [member.id for member in members]:
@@ -371,9 +362,3 @@ class OpenEvents:
         if event.announced_size and event.size >= 2 * event.announced_size:
             event.announced_size = event.size
             self._transitions.append(("doubled", event.last_seen_ms, event))
-
-
-def _drain_pending_numbers(event: OpenEvent) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    joined, left = tuple(event.pending_numbers), tuple(event.released_numbers)
-    event.pending_numbers, event.released_numbers = [], []
-    return joined, left

@@ -144,7 +144,7 @@ class ClusterMerger:
             event.items = {i: item for i, item in event.items.items() if placed.get(i, (0, to))[1] == to}
         held = [m for e in events.by_id.values() for m in clusters.by_key[e.cluster_key].members.values()]
         own = [m for m in held if m.id in absorbed.items]
-        joined = [m for m in held if m.cluster_key == survivor.cluster_key and m.id not in known]
+        joined = [m for m in held if now and m.cluster_key == now.cluster_key and m.id not in known]
         for member in (*own, *joined):
             events.release_items(clusters.by_key[member.cluster_key], [member])
             clusters.remove_item(member)
@@ -154,22 +154,25 @@ class ClusterMerger:
             absorbed.cluster_key = cluster.key
             for member in own:
                 clusters.add_item(cluster, member)
-        absorbed.pending_numbers = [member.first_version for member in own]
         events.reopen(absorbed)
         if now is not None:
-            survivor.pending_numbers, survivor.released_numbers = now.pending_numbers, now.released_numbers
             survivor.cluster_key = now.cluster_key
             events.reopen(survivor)
         for event in [e for e in events.by_id.values() if e.cluster_key not in clusters.by_key]:
             events.close(event.id, clock_ms)  # it held only what returned
         for event in (*events.by_id.values(), *(into for _, into in events.merged.values())):
             event.absorbed = [i for i in event.absorbed if i not in (event_id, *absorbed.absorbed)]
-        self._join_nearest(joined, clock_ms)
+        self._join_nearest(joined, clock_ms, clusters.by_key.get(survivor.cluster_key))
 
     def merge_changed_steps(self, overrides: EditorOverrides, clock_ms: int) -> Iterator[None]:
         """Merge, then divide, what grew, oldest first, in steps, except what editors arranged."""
         key_terms = KeyTermCache(self._term_weights)
-        self._arranged = {i for _, i in overrides.placed.values()} | {i for i, _ in overrides.merges.values()}
+        merges = overrides.merges
+        self._arranged = {
+            *merges,
+            *(i for i, _ in merges.values()),
+            *(i for _, i in overrides.placed.values()),
+        }
         for key in sorted(self._clusters.changed_keys):
             yield from self._merge_with_candidates(key, key_terms, clock_ms)
         has_event = False
@@ -202,7 +205,7 @@ class ClusterMerger:
             if are_arranged or not key_terms.support_merge(a, b):
                 return False
             stories = find_division([*_latest(a), *_latest(b)], weights.idf)
-            if stories is not None:
+            if stories is not None and not self._arranged & {a.event_id, b.event_id}:
                 mixed.append((a, b, stories))
             return stories is None
 
@@ -297,11 +300,13 @@ class ClusterMerger:
             clusters.remove_item(member)
         self._join_nearest(members, clock_ms)
 
-    def _join_nearest(self, members: Iterable[WindowItem], clock_ms: int) -> None:
-        """Add items without a cluster to the nearest one each."""
+    def _join_nearest(self, items: Iterable[WindowItem], clock_ms: int, home: Cluster | None = None) -> None:
+        """Add items without a cluster to the nearest one each, or to the event ``home`` if that is none."""
         clusters, weigh = self._clusters, self._term_weights.weigh
-        for member in members:
+        for member in items:
             cluster, member.cosine = clusters.nearest(member.terms, weigh)
+            if home is not None and (cluster is None or cluster.event_id is None):
+                cluster = home
             clusters.add_item(cluster or clusters.create(member, f":{clock_ms}"), member)
             if cluster is not None and cluster.event_id is not None:
                 self._open_events.add_items(cluster, [member])

@@ -75,6 +75,7 @@ class DetectedEvent:
     developments  (time in ms, words that are new to the story)
     needed        number of items that it had to exceed; 0: not known
     tolls         (time in ms, kind, number) of each larger number that two outlets report (``figures.py``)
+    numbers       by item: number of its first version, 0 if not known
     """
 
     id: str
@@ -108,6 +109,7 @@ class DetectedEvent:
     claims: dict[str, int] = field(default_factory=dict)
     needed: int = 0
     tolls: tuple[tuple[int, str, int], ...] = ()
+    numbers: tuple[int, ...] = ()
 
     def items_between(self, after_ms: float, until_ms: float) -> int:
         """Items in the buckets of the timeline that begin after ``after_ms`` and until ``until_ms``."""
@@ -116,13 +118,11 @@ class DetectedEvent:
 
 @dataclass(frozen=True, slots=True)
 class EventChange:
-    """A change of an event since it was last drained, and the articles that joined it and that left it."""
+    """A change of an event since it was last drained."""
 
     kind: ChangeKind
     at_ms: int
     event: DetectedEvent
-    article_numbers: tuple[int, ...] = ()
-    released_numbers: tuple[int, ...] = ()
 
 
 class Mute(msgspec.Struct, frozen=True, array_like=True):
@@ -149,7 +149,7 @@ class EditorOverrides(msgspec.Struct, frozen=True, array_like=True):
     def with_merge(self, absorbed_id: str, into_id: str, at_ms: int) -> EditorOverrides:
         """With a merge of two events; ``into_id`` "": without it."""
         merges = {i: m for i, m in {**self.merges, absorbed_id: (into_id, at_ms)}.items() if m[0]}
-        placed = {id_: to for id_, to in self.placed.items() if to[1] != absorbed_id}
+        placed = {i: (n, into_id if to == absorbed_id else to) for i, (n, to) in self.placed.items()}
         return msgspec.structs.replace(self, merges=merges, placed=placed)
 
     def is_removed(self, item: StreamItem) -> bool:

@@ -20,12 +20,13 @@ E = TypeVar("E", bound=DetectedEvent)
 
 
 class Item(NamedTuple):
-    """Similarity when it joined, 0..1; time; source; if that is of the arrival, what is claimed or 0."""
+    """Similarity on joining, 0..1; time; source; a claim if the time is the arrival; its first version."""
 
     cosine: float
     at_ms: int
     source: str
     claim_ms: int | None = None
+    number: int = 0
 
 
 def course(items: Collection[Item], further: Iterable[int]) -> tuple[int, ...]:
@@ -62,6 +63,7 @@ def counted(
         "times": times,
         "claims": {id_: item.claim_ms for id_, item in items.items() if item.claim_ms is not None},
         "outlets": tuple(position.get(key, -1) for key in keys),
+        "numbers": tuple(item.number for item in items.values()),
         "sources": tuple(names.values()),
         "size": len(times),
         "first_seen_ms": min(times, default=empty_ms),
@@ -76,9 +78,9 @@ def counted(
 def items_of(event: DetectedEvent) -> dict[str, Item]:
     """The listed items of an event by article id, in order of joining."""
     names = (*event.sources, "")
-    rows = zip(event.items, event.cosines, event.times, event.outlets, strict=False)
-    claim_of = event.claims.get
-    return {id_: Item(cosine, at_ms, names[at], claim_of(id_)) for id_, cosine, at_ms, at in rows}
+    numbers = event.numbers or (0,) * len(event.items)
+    rows = zip(event.items, event.cosines, event.times, event.outlets, numbers, strict=False)
+    return {i: Item(cosine, at_ms, names[at], event.claims.get(i), n) for i, cosine, at_ms, at, n in rows}
 
 
 def times_of(event: DetectedEvent) -> dict[str, int]:

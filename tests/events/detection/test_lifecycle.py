@@ -66,19 +66,19 @@ def test_items_without_source_or_language_add_none() -> None:
 
 
 def test_lists_are_limited_while_counts_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the limit an item is counted, has a number, and is not listed."""
+    """Beyond the limit an item is counted and not listed."""
     monkeypatch.setattr(lifecycle, "MAX_EVENT_ITEMS", 2)
 
     event = opened(1, 2, 3)
 
     assert (event.size, event.to_event().items, event.to_event().sources) == (3, ("a1", "a2"), ("s1", "s0"))
-    assert event.pending_numbers == [1, 2, 3]
+    assert event.to_event().numbers == (1, 2)
     event.absorb(opened(4, id_="e2"))
     assert (event.size, list(event.items)) == (4, ["a1", "a2"])
 
 
 def test_an_absorbed_event_leaves_its_items_and_its_own_absorbed_ones() -> None:
-    """Counts and times of both, intervals added, articles of both announced with the next change."""
+    """Counts and times of both, intervals added."""
     event, other = opened(10, 20), opened(5, 15, id_="e2")
     other.absorbed, other.sightings, other.announced_size = ["e3"], 2, 2
 
@@ -88,7 +88,7 @@ def test_an_absorbed_event_leaves_its_items_and_its_own_absorbed_ones() -> None:
     assert (shown.size, shown.sightings, shown.first_seen_ms, shown.last_seen_ms) == (4, 2, 5, 20)
     assert (shown.timeline, shown.peak) == (((0, 4),), 4)
     assert list(event.items) == ["a10", "a20", "a5", "a15"]
-    assert event.pending_numbers == [10, 20, 5, 15]
+    assert shown.numbers == (10, 20, 5, 15)
     assert event.absorbed == ["e2", "e3"]
 
 

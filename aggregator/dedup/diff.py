@@ -15,7 +15,7 @@ from itertools import accumulate, groupby, pairwise
 
 from aggregator.analysis.analyzer import shingle_width, uses_spaces
 from aggregator.analysis.text import tokenizer
-from aggregator.analysis.text.figures import located_figures
+from aggregator.analysis.text.figures import figures, located_figures
 from aggregator.analysis.text.normalization import COMBINING_MARKS, UNSPACED_SCRIPTS
 from aggregator.analysis.text.spelling import normalize_spelling
 
@@ -63,6 +63,12 @@ def diff_texts(
     _mark_figures(first, figures_a, figures_b)
     _mark_figures(second, figures_b, figures_a)
     return list(_spans(a, first)), list(_spans(b, second))
+
+
+def missing_figures(a: str, b: str, lang_a: str, lang_b: str) -> tuple[list[str], list[str]]:
+    """The figures of each of two texts that the other one lacks, in order."""
+    first, second = dict.fromkeys(figures(a, lang_a)), dict.fromkeys(figures(b, lang_b))
+    return [f for f in first if f not in second], [f for f in second if f not in first]
 
 
 def _split_tokens(text: str, lang: str) -> Iterator[_Token]:

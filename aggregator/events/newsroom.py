@@ -75,19 +75,23 @@ def action_id(action: EditorAction, *events: Event) -> int:
 
 
 def undoable_actions(event: Event) -> dict[int, EditorAction]:
-    """By id the actions that can be undone: nothing that they changed was changed again."""
-    found, later, undone = dict[int, EditorAction](), set[str](), {action.of for action in event.actions}
+    """By id the actions that can be undone: nothing that they changed was changed again, but for undone."""
+    found, later, undone = dict[int, EditorAction](), set[str](), set[int | None]()
+    undoings = {action.id for action in event.actions if action.action == "undo"}
     for action in reversed(event.actions):
-        if action.action == "merge" and action.id in undone:
+        if action.id in undone:
             continue
         merged = {action.event} if action.action == "merge" else set()
         touched = merged or {*action.before, *action.items, action.item or ""} - {""}
         touched |= STATUS_FIELDS if touched & STATUS_FIELDS else set()  # they are shown as one
         is_own = event.id in (action.event, action.into) and event.merged_into is None
         can_return = action.before or action.action in ("merge", "remove_item", "move_items")
-        if is_own and can_return and later.isdisjoint({*touched, action.event}):
+        if is_own and can_return and later.isdisjoint({*touched, action.event, action.into}):
             found[action.id] = action
-        later |= touched
+        if action.id in undoings and action.of not in undoings:
+            undone.add(action.of)
+        else:
+            later |= touched
     return found
 
 
@@ -124,7 +128,8 @@ def _with_choice(event: Event, chosen: ChosenHeadline | None) -> Event:
 def merge_events(into: Event, absorbed: Event, action: EditorAction) -> tuple[Event, Event]:
     """Return both events after an editor's merge: the surviving one and the absorbed one."""
     survivor = merge_newsroom_state(merge_into(into, absorbed), absorbed)
-    actions = sorted((*into.actions, *absorbed.actions), key=lambda a: a.at_ms)
+    # What moved articles between the two is in the trail of each.
+    actions = sorted(dict.fromkeys((*into.actions, *absorbed.actions)), key=lambda a: a.at_ms)
     return (
         record_action(replace(survivor, actions=tuple(actions)), action),
         record_action(replace(absorbed, status="closed", merged_into=into.id), action),
@@ -154,11 +159,15 @@ def separate(survivor: Event, absorbed: Event, merge: EditorAction) -> tuple[Eve
     )
 
 
-def arranged_in(event: Event) -> tuple[set[str], set[str]]:
-    """Ids of the articles that editors moved into an event, and of the events that they merged into it."""
+def arranged_in(event: Event) -> tuple[set[str], set[str], set[str]]:
+    """Articles that editors moved into an event, those that they moved out of it first; merged events."""
     merged = {a.event for a in event.actions if a.action == "merge"} & {*event.absorbed}
-    moves = (a for a in event.actions if a.action == "move_items" and a.into in {event.id, *merged})
-    return {id_ for action in moves for id_ in action.items}, merged
+    origin = dict[str, str]()
+    for action in event.actions:
+        for id_ in action.items if action.action == "move_items" else ():
+            origin.setdefault(id_, action.event)
+    moved = {id_ for id_, of in origin.items() if of != event.id}
+    return moved, origin.keys() - moved, merged
 
 
 def split_off(event: Event, action: EditorAction) -> Event:

@@ -35,10 +35,15 @@ class ExtractionHealth(msgspec.Struct, frozen=True, array_like=True):
         return {n: count / max(1, self.checked) for n, count in zip(PROBLEM_NAMES, self.counts, strict=True)}
 
     @property
-    def failing(self) -> list[str]:
-        """The ``FAILING_NAMES`` of at least ``FAILING_SHARE`` of the articles; [] below ``MIN_CHECKED``."""
+    def frequent(self) -> list[str]:
+        """The problems of at least ``FAILING_SHARE`` of the articles; [] below ``MIN_CHECKED``."""
         shares = self.shares if self.checked >= MIN_CHECKED else {}
-        return [name for name in FAILING_NAMES if shares.get(name, 0.0) >= FAILING_SHARE]
+        return [name for name, share in shares.items() if share >= FAILING_SHARE]
+
+    @property
+    def failing(self) -> list[str]:
+        """Those of ``frequent`` that are ``FAILING_NAMES``."""
+        return [name for name in self.frequent if name in FAILING_NAMES]
 
     @property
     def believed_ms(self) -> int:

@@ -12,9 +12,8 @@ from math import inf
 
 from aggregator.analysis.shingles import estimate_overlap, estimate_overlaps
 from aggregator.analysis.source import outlet_key
-from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.tokenizer import shingle_units
-from aggregator.dedup.diff import DiffSpan, diff_texts
+from aggregator.dedup.diff import DiffSpan, diff_texts, missing_figures
 from aggregator.domain import LATE_MS, ArticleRecord, TimeBasis, arrival_ms_of, publication_time
 
 # Resemblances that differ by less are equal (scripts/bench provenance).
@@ -203,14 +202,14 @@ def _text_changes(
     only_in = [[span.text for span in side if span.passage is None] for side in spans]
     counts = [[_words(text, lang) for text in own] for own, lang in zip(only_in, langs, strict=True)]
     first_words, second_words = (_words(text, lang) for text, lang in zip(texts, langs, strict=True))
-    first, second = (list(dict.fromkeys(figures(*own))) for own in zip(texts, langs, strict=True))
+    cut_figures, added_figures = missing_figures(*texts, *langs)
     changes = TextChanges(
         cut_words=min(first_words, sum(counts[0])),
         added_words=min(second_words, sum(counts[1])),
         cut=_longest(only_in[0], counts[0]),
         added=_longest(only_in[1], counts[1]),
-        cut_figures=tuple(f for f in first if f not in second)[:MAX_FIGURES],
-        added_figures=tuple(f for f in second if f not in first)[:MAX_FIGURES],
+        cut_figures=tuple(cut_figures[:MAX_FIGURES]),
+        added_figures=tuple(added_figures[:MAX_FIGURES]),
     )
     return changes, (first_words, second_words)
 

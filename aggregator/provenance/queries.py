@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Literal
 
 from aggregator.analysis.source import outlet_key
+from aggregator.domain import ArticleRecord
 from aggregator.index import Index
 from aggregator.index.codec.record_codec import decompress_text
 from aggregator.provenance.directory import SourceDirectory
@@ -98,6 +99,16 @@ class ProvenanceQueries:
             len(publications),
             len(times) > MAX_EVENT_ITEMS,
         )
+
+    async def repeats(self, ids: Sequence[str]) -> list[ArticleRecord]:
+        """Later articles of outlets that had the text or headline of one of these before, in its order."""
+        stored = await self._index.articles.get_many(ids[:MAX_EVENT_ITEMS])
+        found = list[ArticleRecord]()
+        for id_ in {article.group: id_ for id_, article in stored.items()}.values():
+            group = await self._index.articles.group_members(id_, MAX_COPIES)
+            outlets = {outlet_key(r.source) for r in group if r.id in stored}
+            found += [r for r in group if r.id not in ids and outlet_key(r.source) in outlets]
+        return found
 
     async def _with_changes(self, lineage: Lineage) -> Lineage:
         steps = lineage.steps

@@ -20,7 +20,7 @@ from statistics import median
 import msgspec
 import numpy as np
 
-from aggregator.provenance.extraction import ExtractionHealth
+from aggregator.provenance.extraction import MIN_CHECKED, ExtractionHealth
 from aggregator.provenance.window import UNNAMED, Publications
 from aggregator.time_units import DAY_MS
 
@@ -146,6 +146,13 @@ class SourcesReport(msgspec.Struct, frozen=True, array_like=True):
     sources: tuple[SourceStatistics, ...]
     families: tuple[Family, ...]
     truncated: bool = False
+
+    @property
+    def usual_problems(self) -> dict[str, tuple[int, int]]:
+        """By problem ``frequent`` in half of the checked outlets or more: in how many, and of how many."""
+        checked = [s.extraction for s in self.sources if s.extraction.checked >= MIN_CHECKED]
+        counts, size = Counter(name for each in checked for name in each.frequent), len(checked)
+        return {name: (count, size) for name, count in counts.items() if size > 1 and 2 * count >= size}
 
 
 @dataclass(slots=True)

@@ -9,9 +9,8 @@ from itertools import groupby
 from operator import attrgetter
 
 from aggregator.analysis.source import with_source
-from aggregator.analysis.text.figures import figures
 from aggregator.dedup.copy_rule import Evidence, figures_changed
-from aggregator.dedup.diff import DiffSpan, diff_texts
+from aggregator.dedup.diff import DiffSpan, diff_texts, missing_figures
 from aggregator.dedup.grouping import stored_evidence
 from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles
 from aggregator.dedup.verdict import (
@@ -48,7 +47,6 @@ _CONFIRMABLE_NOTE = (
     " But they share so much that the later one is a duplicate if copies of the earlier one from two outlets "
     "share as much with it."
 )
-Passages = list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,7 @@ def explain(
     texts = None if first.text is None or second.text is None else (first.text, second.text)
     langs = a.lang, b.lang
     passages = list(map(_passages, diff_texts(*texts, *langs))) if texts else [(None, None)] * 2
-    figures_of = _missing_figures(*texts, langs) if texts else (None, None)
+    figures_of = missing_figures(*texts, *langs) if texts else (None, None)
     is_match, reason = compare_pair(later, earlier, evidence, policy) if comparable else (False, "")
     are_news = is_match and figures_are_news(earlier, later, policy)
     if comparable:
@@ -146,7 +144,7 @@ def explain(
             label=side.label,
             space=side.record.space,
             fingerprint=f"{side.record.fingerprint:016x}",
-            figures=own_figures,
+            figures=own_figures and own_figures[:MAX_ITEMS_SHOWN],
             own_passages=own_passages,
         )
         for side, own_figures, (_, own_passages) in zip((first, second), figures_of, passages, strict=True)
@@ -188,16 +186,9 @@ def _in_order(first: ComparedArticle, second: ComparedArticle) -> tuple[Compared
     return (first, second) if not numbers[1] or 0 < numbers[0] <= numbers[1] else (second, first)
 
 
-def _missing_figures(a: str, b: str, langs: tuple[str, str]) -> tuple[list[str], list[str]]:
-    """The figures of each of two texts that the other one lacks."""
-    first, second = dict.fromkeys(figures(a, langs[0])), dict.fromkeys(figures(b, langs[1]))
-    missing = [f for f in first if f not in second], [f for f in second if f not in first]
-    return missing[0][:MAX_ITEMS_SHOWN], missing[1][:MAX_ITEMS_SHOWN]
-
-
-def _passages(spans: Sequence[DiffSpan]) -> tuple[Passages, Passages]:
+def _passages(spans: Sequence[DiffSpan]) -> tuple[list[str], list[str]]:
     """The passages of a text that the other one has, and those that it lacks; longest first."""
-    passages: tuple[Passages, Passages] = [], []
+    passages: tuple[list[str], list[str]] = [], []
     for number, run in groupby(spans, key=attrgetter("passage")):
         if text := "".join(span.text for span in run).strip():
             passages[number is None].append(text)

@@ -877,6 +877,26 @@ async def test_articles_are_split_off_and_return(room: Newsroom) -> None:
     assert (await room.events.get(mixed.id)).size == 40
 
 
+async def test_a_split_can_be_undone_after_a_merge_that_was_undone(room: Newsroom) -> None:
+    """Not while the two are one, whose history has both actions once."""
+    bridge, _ = await room.two_events()
+    left = await room.act(bridge.id, "move_items", items=bridge.items[:3])
+    split, new_id = left.actions[-1], left.actions[-1].into or ""
+    merged = await room.act(new_id, "merge", minute=31, into=bridge.id)
+    merge = merged.actions[-1]
+    assert [action.action for action in merged.actions] == ["move_items", "merge"]
+    assert undoable_actions(merged).keys() == {merge.id}
+
+    apart = await room.act(bridge.id, "undo", of=merge.id, minute=32)
+    assert undoable_actions(apart).keys() == {split.id}
+    assert split.id in undoable_actions(await room.events.get(new_id))
+    await room.act(bridge.id, "undo", of=split.id, minute=33)
+    await room.tick(34)
+
+    whole = await room.events.get(bridge.id)
+    assert set(whole.items) == set(bridge.items) and undoable_actions(whole) == {}
+
+
 async def test_articles_that_were_moved_on_do_not_return(room: Newsroom) -> None:
     """The event that they left first has no record of it; the others return."""
     bridge, ferry = await room.two_events()

@@ -329,11 +329,26 @@ def test_the_history_of_a_merge_is_in_order_and_leaves_with_it() -> None:
     assert [action.id for action in after.actions] == [1, 3, 5, 6, 7]
 
 
+def test_what_was_before_an_undone_action_can_be_undone() -> None:
+    """And the undoing itself; not once that is undone."""
+
+    def undoable(event: Event) -> list[int]:
+        return sorted(newsroom.undoable_actions(event))
+
+    storm = STORM
+    for at, name, of in ((1, "mute", None), (2, "false_alarm", None), (3, "undo", 2)):
+        act = EditorAction(name, "Ada", EVENT_MS + at, "e1", of=of, id=at)  # type: ignore[arg-type]
+        storm = newsroom.apply_action(storm, act)
+    assert undoable(storm) == [1, 3]
+    storm = newsroom.apply_action(storm, EditorAction("undo", "Ada", EVENT_MS + 4, "e1", of=3, id=4))
+    assert (storm.false_alarm, undoable(storm)) == (True, [1, 4])
+
+
 def test_what_editors_arranged_is_known_by_the_history() -> None:
-    """Articles moved into the event or one that was merged into it; not what the detector merged."""
+    """Articles moved into the event or one that was merged into it, or out; not what the detector merged."""
     moves = [("e0", "e2", "a7"), ("e0", "e1", "a8"), ("e1", "e9", "a9")]
     actions = [EditorAction("move_items", "Ada", EVENT_MS, a, into=b, items=(i,)) for a, b, i in moves]
     actions += [EditorAction("merge", "Ada", EVENT_MS, id_, into="e1") for id_ in ("e2", "undone")]
     storm = replace(STORM, absorbed=("e2", "e3"), actions=tuple(actions))
 
-    assert newsroom.arranged_in(storm) == ({"a7", "a8"}, {"e2"})
+    assert newsroom.arranged_in(storm) == ({"a7", "a8"}, {"a9"}, {"e2"})

@@ -34,10 +34,7 @@ MAX_DELAY_MS = 2 * DAY_MS
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """One call to the subscription ``hook``, with one ``id`` in all attempts.
-
-    ``due_ms``: of the next one; ``title``: subject of the mail, or what a webhook is called for.
-    """
+    """One call to ``hook``. ``id``: of all attempts, ``due_ms``: of the next one, ``title``: as a mail's."""
 
     id: str
     hook: str
@@ -189,13 +186,9 @@ class DeliveryQueue:
         found = [decode_value(_attempt_decoder, payload, "A delivery attempt") for _, payload in entries]
         return [attempt for attempt in found if targets is None or attempt.target in targets][:count]
 
-    async def drop(self, targets: Collection[str]) -> None:
+    async def drop(self, ids: Collection[str]) -> None:
         """Drop the pending deliveries of targets that were removed."""
-
-        def keep(outbox: Outbox) -> Outbox:
-            return Outbox(outbox.position, tuple(d for d in outbox.calls if d.hook not in targets))
-
-        await self.outbox.edit(keep)
+        await self.outbox.edit(lambda o: Outbox(o.position, tuple(d for d in o.calls if d.hook not in ids)))
 
     async def retry_now(self, target: str, now_ms: int) -> None:
         """Make the pending deliveries of a target due."""

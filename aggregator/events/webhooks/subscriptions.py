@@ -189,13 +189,10 @@ def ping_body(desk: Desk | None, target: Subscription, at_ms: int, base_url: str
     """What is delivered to a webhook or a target of a desk as a test."""
     name = desk.name if desk is not None else ""
     if target.kind == "webhook" and target.format == "standard":
-        data = {"webhook": target.id}
         of_desk = {"desk": {"id": target.desk, "name": name}} if target.desk else {}
-        return _encode("ping", at_ms, data | of_desk)
-    if not target.desk:
-        return msgspec.json.encode({"text": "Test call from the news aggregator."})
-    link = f"\n\n{base_url}/desks/{target.desk}" if base_url else ""
-    text = "This is a test. Notifications of this desk of the news aggregator arrive here." + link
+        return _encode("ping", at_ms, {"webhook": target.id, **of_desk})
+    link = f"\n\n{base_url}/desks/{target.desk}" if base_url and target.desk else ""
+    text = "This is a test. Notifications of the news aggregator arrive here." + link
     title = f"{name}: test notification" if name else "Test notification"
     return encode_message(Message(title, text), target)
 

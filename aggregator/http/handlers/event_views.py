@@ -203,7 +203,7 @@ EVENT_ITEMS = web.AppKey("event_items", EventItemsCache)
 
 async def load_event_items(service: Service, event: Event) -> EventItems:
     """The articles of an event, read now. Raises StoreUnavailable."""
-    facts, (moved, merged_ids) = items_of(event), arranged_in(event)
+    facts, (moved, returned, merged_ids) = items_of(event), arranged_in(event)
     merged = (await service.events.repository.get_many(sorted(merged_ids))).values()
     subjects = [{term for term, _ in each.profile} for each in (event, *merged)]
     items: list[EventItem] = []
@@ -217,7 +217,9 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
             match, record, fact = article.outcome.match, article.record, facts[article.record.id]
             terms = story_terms(record.title, record.lang, record.terms, record.opening_mask)
             words = {VARIANTS.get(term, term) for term, _ in terms}
-            is_strange = all(len(about) >= MIN_COMMON_TERMS > len(about & words) for about in subjects)
+            known = subjects[:1] if record.id in returned else subjects
+            common = (len(about & words) for about in known if len(about) >= MIN_COMMON_TERMS)
+            is_strange = max(common, default=MIN_COMMON_TERMS) < MIN_COMMON_TERMS
             is_early = event.first is not None and fact.at_ms < event.first[0]
             said.append((fact.at_ms, record.source, figures_in(record.title, record.lang)))
             items.append(

@@ -93,11 +93,10 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
 
 
 async def _names(service: Service, event: Event) -> dict[str, str]:
-    """By id the headlines of the other events and of the articles that the history names."""
-    ids = {id_ for action in event.actions for id_ in (action.event, action.into) if id_} - {event.id}
+    """By id the headlines of the event into which it was merged, of the articles that its history names."""
     items = {id_ for action in event.actions for id_ in (*action.items[:1], action.item) if id_}
     articles = await service.articles.index.articles.get_many(sorted(items))
-    events = await service.events.repository.get_many(sorted(ids))
+    events = await service.events.repository.get_many([event.merged_into] if event.merged_into else [])
     return {i: a.record.title for i, a in articles.items()} | {i: title_of(e) for i, e in events.items()}
 
 
@@ -208,6 +207,7 @@ async def event_provenance(request: web.Request, service: Service, id_: str) -> 
         card=cards.make_card(event, service.clock()),
         found=found,
         doubtful=len(doubtful),
+        repeats=await service.articles.provenance.repeats(event.items) if event.sightings else [],
         families=families,
         independent=independent(event.sources, families),
     )

@@ -115,14 +115,17 @@ async def test_provenance_of_an_event(client: Client, service: Service, stored: 
 async def test_an_uncertain_first_is_not_called_the_same_time(
     client: Client, service: Service, stored: None
 ) -> None:
-    """Nobody else had it at its time."""
+    """Nobody else had it at its time; what an outlet sent twice is shown apart."""
+    await post(client, "a/2", TEXT, "A", 40, "Sent again")
     told = replace(AGROUND, first=None, sightings=1)
     await commit_event(service.events.repository, "fired", told, EVENT_MS)
     page = await (await client.get("/events/e1/provenance")).text()
 
     assert "earliest, not certain" in page and "same time" not in page
     assert "an earlier article of this event may be gone" in page
-    assert "without 1 repeat by outlets that were counted before" in page
+    left_out = page.partition('id="repeats"')[2].partition("</section>")[0]
+    assert "without <a href=" in page and "1 repeat</a>" in page
+    assert "Sent again" in left_out and "Original" not in left_out and "not stored" not in left_out
 
 
 async def test_every_surface_shows_the_same_numbers(client: Client, service: Service) -> None:
@@ -249,8 +252,9 @@ async def test_problems_of_a_source(client: Client, service: Service) -> None:
     ]
     assert one["checked"] == 10
     assert (one["problems"]["markup"], one["problems"]["undated"], one["problems"]["cut"]) == (1, 1, 0)
-    assert "at least half have one" in page and "other language" in page
-    assert ">HTML left in the text</td>" in await (await client.get("/sources")).text()
+    assert "at least half: <strong>HTML left in the text</strong>, <strong>no date</strong>." in page
+    assert "other language" in page
+    assert ">HTML left in the text, no date</td>" in await (await client.get("/sources")).text()
 
 
 async def test_a_problem_of_most_outlets_is_said_once(client: Client, service: Service) -> None:
@@ -261,10 +265,12 @@ async def test_a_problem_of_most_outlets_is_said_once(client: Client, service: S
     await service.background.source_collector.run_once()
     page = await (await client.get("/sources")).text()
 
-    assert (
-        "HTML left in the text (2 of the 2 outlets with at least 10 articles)." in page
-        and ">HTML left in the text</td>" not in page
-    )
+    one = await (await client.get("/sources/Radio")).text()
+
+    for name in ("HTML left in the text", "no date"):
+        assert f"{name} (2 of the 2 outlets with at least 10 articles)" in page and f"{name}</td>" not in page
+        assert f'{name} <span class="note">usual here</span>' in one
+    assert "at least half" not in one
 
 
 async def test_outlets_of_one_family_on_an_event(client: Client, service: Service, stored: None) -> None:

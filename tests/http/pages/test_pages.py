@@ -82,7 +82,7 @@ async def test_the_name_of_the_reader_is_on_every_page(client: Client) -> None:
 
 
 async def test_a_storyline_is_shown_by_day(client: Client, service: FakeService) -> None:
-    """The report links to the storyline and to its neighbor; the page lists every event."""
+    """The report links to the storyline and to its neighbor; all events but the first can be taken out."""
     service.fake_events.stored = [
         event("e1", "Harbour bridge closed", story_id="e1"),
         event("e2", "Harbour bridge <open>", story_id="e1"),
@@ -95,8 +95,29 @@ async def test_a_storyline_is_shown_by_day(client: Client, service: FakeService)
     assert 'href="/stories/e1"' in report
     assert 'Before: <a href="/events/e1"><bdi>Harbour bridge closed</bdi></a>' in report
     assert "2 events" in page and 'href="/events/e1"' in page and "Harbour bridge &lt;open&gt;" in page
+    assert re.findall('data-action="unlink" data-event="(..)"', page) == ["e2"]
     assert "Storyline" not in alone
     assert (await client.get("/stories/none")).status == 404
+
+
+async def test_a_merged_event_names_the_one_that_has_its_articles(
+    client: Client, service: FakeService
+) -> None:
+    """One that has expired is linked all the same."""
+    service.fake_events.stored = [
+        event("e1", "Harbour <bridge>"),
+        event("e2", "Pier", merged_into="e1", status="closed"),
+        event("e3", "Mole", merged_into="gone", status="closed"),
+    ]
+
+    assert (
+        '<a href="/events/e1" dir="auto">Harbour &lt;bridge&gt;</a>.'
+        in await (await client.get("/events/e2")).text()
+    )
+    assert (
+        '<a href="/events/gone" dir="auto">another event</a>.'
+        in await (await client.get("/events/e3")).text()
+    )
 
 
 async def test_markup_in_articles_and_events_is_escaped(client: Client, service: FakeService) -> None:

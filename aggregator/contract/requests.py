@@ -132,7 +132,7 @@ class ActionIn(Struct, forbid_unknown_fields=True):
     set_work_status  set ``work_status``; "on_it" also assigns the event to the actor if nobody has it; "new":
                  open, not acknowledged and assigned to nobody; "seen": acknowledged, otherwise like "new"
     choose_headline  use the headline of the article ``item``; without it, the automatic headline again
-    move_items   move the articles ``items`` to the event ``into``; without it, to a new event
+    move_items   move the articles ``items`` to the event ``into`` (itself: those of none), or to a new event
     undo         undo the action ``of``, unless what it changed was changed again
     """
 

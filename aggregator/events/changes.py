@@ -289,6 +289,10 @@ class EditorActions:
         if into and (into.merged_into or (source and source.id == into.id)):
             raise Conflict(f"into: the articles are in event {into.merged_into or into.id} already.")
         records = [article.record for article in (await self._get_articles(items)).values()]
+        if source is None and undone is action:
+            numbers = [record.first_version for record in records]
+            if len(records) < len(items) or await self._repository.event_ids_of(numbers):
+                raise Conflict("items: only stored articles that are in no event can be added to one.")
         number = newsroom.action_id(action, *(event for event in (source, into) if event))
         action = replace(action, items=tuple(items), into=into.id if into else None, id=number)
         held = items_of(source) if source else undone.held
@@ -321,16 +325,17 @@ async def _ends_of_move(
     items = action.items or (action.item or "",)
     if undone is not action:
         source = await _require_survivor(unit, undone.into, "of") if undone.into else None
-        items, into = undone.items, await _require_event(unit, undone.event, "of")
-        if undone.action == "merge" and source is not None:
+        is_added = undone.event == undone.into
+        items, into = undone.items, None if is_added else await _require_event(unit, undone.event, "of")
+        if undone.action == "merge" and source is not None and into is not None:
             unit.overrides = unit.overrides.with_merge(into.id, "", action.at_ms)
             items, (source, into) = into.items, newsroom.separate(source, into, undone)
         items = tuple(i for i in items if source is None or i in source.items)
         if not items and undone.action != "merge":
             raise Conflict(f"of: what action {undone.id} of event {event.id} moved was changed again since.")
         return source, into, items
-    if action.action == "remove_item":
-        return event, None, items
+    if action.action == "remove_item" or action.into == event.id:
+        return (event, None, items) if action.action == "remove_item" else (None, event, items)
     if set(event.items) <= set(items):
         raise Conflict(f"items: event {event.id} has no other articles; merge it instead.")
     other = await _require_survivor(unit, action.into, "into") if action.into else None

@@ -192,10 +192,7 @@ def _recent(timeline: Iterable[tuple[int, int]], now_ms: int) -> float:
 
 
 class SinceHandled(NamedTuple):
-    """Items since editors saw or finished an event, whether it is back, and by kind the tolls that grew.
-
-    ``tolls``: the number then (0: none) and now, of those that two outlets report.
-    """
+    """Items since an event was handled, whether it is back, and by kind what grew: the toll then and now."""
 
     items: int = 0
     is_back: bool = False

@@ -33,7 +33,6 @@ VERDICTS: Final[tuple[VerdictName, ...]] = ("new", "related", "duplicate")
 MAX_TIME_S: Final = (1 << 32) - 1
 
 Numbers = npt.NDArray[np.uint64]
-Scores = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class Hits(NamedTuple):
     """Rows that match: article number, ``score`` and number of the space; all (n,), unordered."""
 
     numbers: Numbers
-    scores: Scores
+    scores: Numbers
     spaces: npt.NDArray[np.uint8]
 
 

@@ -897,6 +897,29 @@ async def test_a_split_can_be_undone_after_a_merge_that_was_undone(room: Newsroo
     assert set(whole.items) == set(bridge.items) and undoable_actions(whole) == {}
 
 
+async def test_an_article_of_no_event_is_added_to_one(room: Newsroom) -> None:
+    """It stays with every later version of the event; it can be undone, and what an event has is refused."""
+    bridge, ferry = await room.two_events()
+    loose = [room.stream.add(26, "mayor asks for tents") for _ in range(2)]
+    await room.tick(27)
+    ids = tuple(item.id for item in loose)
+    for items in ((bridge.items[0],), (ids[0], ferry.items[0]), ("unknown",)):
+        with pytest.raises(Conflict, match="in no event"):
+            await room.act(bridge.id, "move_items", items=items, into=bridge.id)
+
+    added = await room.act(bridge.id, "move_items", items=ids, into=bridge.id)
+    room.stream.burst(3, start=31)
+    await room.tick(32)
+
+    event = await room.events.get(bridge.id)
+    assert (added.size, event.size) == (22, 25) and {*ids} < {*event.items}
+    assert (await room.linked())[ids[0]] == bridge.id
+    await room.act(bridge.id, "undo", of=added.actions[-1].id, minute=33)
+    await room.tick(34)
+    event = await room.events.get(bridge.id)
+    assert event.size == 23 and not {*ids} & {*event.items} and ids[0] not in await room.linked()
+
+
 async def test_articles_that_were_moved_on_do_not_return(room: Newsroom) -> None:
     """The event that they left first has no record of it; the others return."""
     bridge, ferry = await room.two_events()

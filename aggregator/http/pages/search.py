@@ -195,6 +195,7 @@ async def _about(
         "related": related,
         "event_ids": list(dict.fromkeys(events[g] for g in groups if g in events))[:1],
         "record": stored and stored.record,
+        "is_member": any(near[id_].group in events for id_ in known if id_ in near),
     }
 
 

@@ -240,3 +240,18 @@ async def test_headlines_of_two_languages_are_shown_once(service: Service, clien
     assert "with different figures" in figures
     assert "Different languages (en and de): not compared, neither as copies nor as related." in languages
     assert "spaces" not in languages and "analyzed with the word weights <code>en." in details
+
+
+async def test_an_article_of_no_event_can_be_added_to_that_of_its_story(
+    service: Service, client: Client
+) -> None:
+    """It probably belongs to it; what does is said plainly, without a button."""
+    await store_otters(service, client)
+    assert (await client.post("/v1/articles", json={"id": "o3", "title": HEADLINE})).status == 201
+
+    text = await page(client, "q=o3")
+    assert "Probably belongs to" in text and "Otters return to Estmark" in text
+    assert 'data-action="move_items" data-event="otter" data-into="otter" data-item="o3"' in text
+
+    text = await page(client, "q=o1")
+    assert '<p class="label">Event</p>' in text and "data-into" not in text

@@ -86,8 +86,9 @@ function confirm(event, acted, actor) {
   const text = assignee ? `On it: ${assignee}.` : STATUS[status] || CONFIRMATIONS[scope] || CONFIRMATIONS[action];
   const of = NOT_UNDONE.includes(action) ? null : event.done;
   const isSplit = action === "move_items" && !into;
-  const shown = { text: isSplit ? "Split off into a new event." : text, event: event.id, of, link: isSplit ? event.actions.at(-1).into : null };
-  if (action !== "merge") return showUndoToast(shown);
+  const isAdded = into === event.id && action === "move_items";
+  const shown = { text: isSplit ? "Split off into a new event." : isAdded ? "Added to this event." : text, event: event.id, of, link: isSplit ? event.actions.at(-1).into : null };
+  if (action !== "merge" && !isAdded) return showUndoToast(shown);
   sessionStorage.setItem(MOVED_TOAST_KEY, JSON.stringify(shown));
   location.href = `${basePath}/events/${encodeURIComponent(event.id)}`;
 }
@@ -262,8 +263,8 @@ export function start() {
     const button = click.target.closest?.("[data-action], [data-merge], [data-menu]");
     if (!button || button.ariaDisabled === "true") return;
     button.ariaDisabled = "true"; // a disabled button would lose the focus
-    const { action, event, item, note, of } = button.dataset;
-    const fields = { item, note: note && Number(note), of: of && Number(of) };
+    const { action, event, item, note, of, into } = button.dataset;
+    const fields = into ? { items: [item], into } : { item, note: note && Number(note), of: of && Number(of) };
     if (button.dataset.merge) await merge(button.dataset.merge);
     else if (button.dataset.menu) await chooseFromMenu(button);
     else if (action !== "delete_note" || window.confirm("Delete this note for everybody? It cannot be restored.")) await send(event, { action, ...fields }); // JSON omits undefined fields

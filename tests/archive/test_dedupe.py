@@ -315,6 +315,23 @@ def test_parquet_in_and_out(tmp_path: Path) -> None:
     assert len(pandas.read_parquet(tmp_path / "out" / "clusters.parquet")) == 20
 
 
+def test_a_run_replaces_the_tables_of_an_earlier_one(tmp_path: Path) -> None:
+    """Whatever their format, and the copy that it does not write; never its own input."""
+    source, out = write_lines(tmp_path / "a.jsonl", archive_rows()), tmp_path / "out"
+
+    def tables() -> set[str]:
+        return {path.name for path in out.iterdir() if path.stem in TABLES}
+
+    assert run(out, source, "--format", "parquet") == 0
+    assert tables() == {f"{name}.parquet" for name in TABLES}
+    assert run(out, source) == 0
+    assert tables() == {f"{name}.jsonl" for name in TABLES}
+    assert run(out, out / "deduplicated.jsonl", "--format", "parquet", "--no-copy") == 0
+    assert tables() == {*(f"{name}.parquet" for name in TABLES[:3]), "deduplicated.jsonl"}
+    assert run(out, source, "--no-copy") == 0
+    assert tables() == {f"{name}.jsonl" for name in TABLES[:3]}
+
+
 def test_other_column_names(tmp_path: Path) -> None:
     """--column maps fields to columns; an unknown field is refused."""
     renamed = [{"guid": row["id"], "body": row["text"]} for row in archive_rows()]

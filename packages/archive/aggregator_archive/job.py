@@ -54,6 +54,10 @@ class Job:
         """Directory of the working files of an unfinished run."""
         return self.out_dir / "work"
 
+    def table(self, name: str) -> Path:
+        """File of a table of the results."""
+        return self.out_dir / f"{name}.{self.format}"
+
     def identity(self) -> dict[str, Any]:
         """The parameters that must be equal for work to be resumed."""
         stats = [Path(file).stat() for file in self.inputs]

@@ -13,8 +13,9 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
@@ -34,26 +35,20 @@ from aggregator_archive.representatives import RepresentativeChoice, choose_repr
 from aggregator_archive.summary import summarize
 
 PARQUET_BATCH_ROWS = 20_000
+TABLES = ("pairs", "clusters", "representatives", "deduplicated")
 RowWriter = Callable[[dict[str, Any] | bytes], None]
 
 
-@contextlib.contextmanager
-def open_table(path: Path, format: OutputFormat) -> Iterator[RowWriter]:
-    """Open a table and yield a function that adds a row; the file ``path`` appears when it is complete."""
-    with _parquet_table(path) if format == "parquet" else _json_lines_table(path) as write:
-        yield write
-
-
-def table_file_name(table: str, format: OutputFormat) -> str:
-    """Name of the file of a table."""
-    return f"{table}.{format}"
+def open_table(job: Job, table: str) -> contextlib.AbstractContextManager[RowWriter]:
+    """Open a table and yield a function that adds a row; its file appears when it is complete."""
+    return (_parquet_table if job.format == "parquet" else _json_lines_table)(job.table(table))
 
 
 def write_pairs(job: Job, result: DedupeResult) -> None:
     """Write the confirmed pairs, and each row of equal text paired with the first row of its text."""
     columns, confirmed = result.columns, result.confirmed
     a, b = unpack_pairs(confirmed.pairs)
-    with open_table(job.out_dir / table_file_name("pairs", job.format), job.format) as write:
+    with open_table(job, "pairs") as write:
         distance = confirmed.distance
         for at in range(len(a)):
             write(
@@ -83,10 +78,7 @@ def write_clusters(job: Job, result: DedupeResult, choice: RepresentativeChoice)
     sizes = np.bincount(labels, minlength=len(labels))
     members = np.flatnonzero(sizes[labels] > 1)
     members = members[np.argsort(labels[members], kind="stable")]
-    with (
-        open_table(job.out_dir / table_file_name("clusters", job.format), job.format) as write,
-        open_table(job.out_dir / table_file_name("representatives", job.format), job.format) as write_group,
-    ):
+    with open_table(job, "clusters") as write, open_table(job, "representatives") as write_group:
         number, last = 0, -1
         for row in members.tolist():
             label = int(labels[row])
@@ -129,8 +121,7 @@ def write_copy_and_collect(
     with contextlib.ExitStack() as stack:
         write = None
         if job.write_copy:
-            path = job.out_dir / table_file_name("deduplicated", job.format)
-            write = stack.enter_context(open_table(path, job.format))
+            write = stack.enter_context(open_table(job, "deduplicated"))
         for at, row in enumerate(usable_rows(job.inputs, chunks, on_progress)):
             if at in wanted:
                 articles[at] = rows.row_as_dict(row)
@@ -231,9 +222,19 @@ def write_results(
     report.write_report(job.out_dir, result, choice.copy_of, summary, articles_by_row)
     report.write_review(job.out_dir, result, choice.copy_of, clusters, articles_by_row)
     write_bytes(job.out_dir / "summary.json", json.dumps(summary, indent=1).encode())
+    _delete_earlier_tables(job)
     if not keep_work:
         shutil.rmtree(job.work_dir)
     return summary
+
+
+def _delete_earlier_tables(job: Job) -> None:
+    """Delete the tables of an earlier run that this one did not replace: of another format, or the copy."""
+    for table, format in product(TABLES, get_args(OutputFormat)):
+        is_written = format == job.format and (job.write_copy or table != "deduplicated")
+        path = replace(job, format=format).table(table)
+        if not is_written and path.resolve() not in [Path(file).resolve() for file in job.inputs]:
+            path.unlink(missing_ok=True)
 
 
 def _summarize_run(

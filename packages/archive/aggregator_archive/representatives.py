@@ -15,7 +15,6 @@ import numpy as np
 from aggregator.analysis.shingles import distinct
 from aggregator.dedup.policy import Policy
 from aggregator_archive.arrays import Array, Flags, Floats, Rows, unpack_pairs
-from aggregator_archive.columns import Columns
 from aggregator_archive.encode import UNDATED
 from aggregator_archive.pair_rule import PairRule
 from aggregator_archive.pipeline import DedupeResult
@@ -71,20 +70,13 @@ def choose_representatives(result: DedupeResult, preference: str, policy: Policy
 def _preference_ranks(result: DedupeResult, preference: str) -> Rows:
     """(n,) rank of each row, 0 for the most preferred; ties by date, then by row."""
     columns, count = result.columns, len(result.columns)
-    first_key = {"earliest": _earliest_first_key, "longest": _longest_first_key}.get(preference)
-    key: Array = first_key(columns) if first_key else -_total_resemblance(result)
-    order = np.lexsort((np.arange(count), _earliest_first_key(columns), key))
+    age = np.where(columns.date_ms == UNDATED, np.iinfo(np.int64).max, columns.date_ms)
+    keys: dict[str, Array] = {"earliest": age, "longest": -columns.words.astype(np.int64)}
+    key = keys[preference] if preference in keys else -_total_resemblance(result)
+    order = np.lexsort((np.arange(count), age, key))
     rank = np.empty(count, np.int64)
     rank[order] = np.arange(count)
     return rank
-
-
-def _earliest_first_key(columns: Columns) -> Rows:
-    return np.where(columns.date_ms == UNDATED, np.iinfo(np.int64).max, columns.date_ms)
-
-
-def _longest_first_key(columns: Columns) -> Rows:
-    return -columns.words.astype(np.int64)
 
 
 def _total_resemblance(result: DedupeResult) -> Floats:

@@ -21,12 +21,11 @@ from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings
 from aggregator_archive import rows
 from aggregator_archive.job import Job
-from aggregator_archive.output import table_file_name
 
 
 def load_into_index(job: Job, args: argparse.Namespace, settings: Settings) -> int:
     """Send all readable rows of the copy; returns the number of rejected ones. Raises StoreUnavailable."""
-    file = job.out_dir / table_file_name("deduplicated", job.format)
+    file = job.table("deduplicated")
     return run_loop(_load(file, dict(job.encoding.columns), args, settings))
 
 

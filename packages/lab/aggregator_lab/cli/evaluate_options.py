@@ -270,7 +270,9 @@ def _add_desk(protocols: Any) -> None:
 
 def _add_methods(protocols: Any) -> None:
     command = add_command(
-        protocols, "methods", "archive methods of the literature, on clean and on noisy text",
+        protocols, "methods",
+        "archive methods of the literature, on clean and on noisy text; takes minutes even for 100 articles: "
+        "begin with --level clean --per-label 5",
         "aggregator_lab.cli.comparisons:compare_methods", example="labeled.jsonl",
     )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")

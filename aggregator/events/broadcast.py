@@ -171,12 +171,8 @@ def _is_resumable(position: bytes, tail: bytes) -> bool:
     """Whether it is a position of this stream, and all changes after it are still stored."""
     if not _POSITION_PATTERN.fullmatch(position):
         return False
-    if parse_position(position) == parse_position(NO_CHANGES):
-        return True
-    return (
-        parse_position(position) <= parse_position(tail)
-        and parse_position(position)[0] >= parse_position(tail)[0] - CHANGE_RETENTION_MS
-    )
+    at, end = parse_position(position), parse_position(tail)
+    return at == parse_position(NO_CHANGES) or (at <= end and at[0] >= end[0] - CHANGE_RETENTION_MS)
 
 
 def parse_position(position: bytes) -> tuple[int, int]:

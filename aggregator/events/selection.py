@@ -39,7 +39,7 @@ from aggregator.analysis.text.normalization import normalize
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import StreamItem
 from aggregator.events.detection.model import EventStatus
-from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS
+from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS, bucket
 from aggregator.events.detection.top_stories import TopStory, story_size
 from aggregator.events.event import Event, EventSummary
 from aggregator.time_units import HOUR_MS, MINUTE_MS
@@ -152,8 +152,11 @@ class Growth(NamedTuple):
 
 def growth(event: Event, now_ms: int) -> Growth:
     """Items in the two hours before ``now_ms``; a bucket counts at its start, later ones as the last hour."""
-    last_hour = event.items_between(now_ms - HOUR_MS, inf)
-    return Growth(last_hour, event.items_between(now_ms - 2 * HOUR_MS, now_ms - HOUR_MS))
+    hour_ago_ms = now_ms - HOUR_MS
+    last_hour = event.items_between(hour_ago_ms, inf)
+    if bucket(event.first_seen_ms) > hour_ago_ms:  # with it count those that state an earlier date
+        last_hour -= sum(0 < claim_ms <= hour_ago_ms for claim_ms in event.claims.values())
+    return Growth(last_hour, event.items_between(now_ms - 2 * HOUR_MS, hour_ago_ms))
 
 
 def news_ms(event: Event) -> int:

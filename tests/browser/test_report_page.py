@@ -343,10 +343,10 @@ async def test_a_report_shows_what_is_new_first(
         outlets = await brief.locator("li bdi").all_inner_texts()
         assert box is not None and box["y"] + box["height"] < 844
         assert len(outlets) == len(set(outlets)) == 3
-        await expect(brief).to_contain_text("First source: Outlet 0")
+        await expect(brief).to_contain_text("First of those in the event: Outlet 0")
         assert await accessibility_violations(page, ".brief") == []
         assert await overflow_px(page) <= 0
     async with opened(browser, url, viewport={"width": 1280, "height": 900}) as page:
         columns = [await li.bounding_box() for li in await page.locator(".brief li").all()]
         assert len({box["y"] for box in columns if box}) == 1  # next to each other
-        await expect(page.locator(".brief")).to_contain_text("First source: Outlet 0")
+        await expect(page.locator(".brief")).to_contain_text("First of those in the event: Outlet 0")

@@ -126,10 +126,12 @@ async def test_every_status_and_reason_is_undone(browser: Browser, url: str) -> 
         await sign(page)
         for value, shown in (
             ("seen", "Seen by Ann"), ("on_it", "On it: Ann"), ("published", "Marked as published by Ann"),
-            ("dropped", "Dropped by Ann"), ("story", "Muted"), ("routine", "Muted"),
+            ("dropped", "Dropped by Ann"), ("story", "Muted"), ("routine", "Routine, no time limit"),
             ("false_alarm", "False alarm"),
         ):  # fmt: skip
-            await choose(page, "m" if shown in ("Muted", "False alarm") else "s", value)
+            await choose(
+                page, "m" if shown in ("Muted", "Routine, no time limit", "False alarm") else "s", value
+            )
             await status(page, shown)
             await page.get_by_role("button", name="Undo", exact=True).click()
             await page.get_by_text("Undone.").wait_for()

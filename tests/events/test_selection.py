@@ -184,6 +184,15 @@ def test_growth_counts_buckets_by_their_start() -> None:
     assert rates == (24, 6)
 
 
+@pytest.mark.parametrize(("first_ms", "last_hour"), [(EVENT_MS - MINUTE_MS, 4), (EVENT_MS - 3 * HOUR_MS, 6)])
+def test_what_states_an_old_date_is_no_item_of_the_last_hour(first_ms: int, last_hour: int) -> None:
+    """In the timeline it is at the first item; 0 is no date, and an hour is old."""
+    claims = {"a": EVENT_MS - 12 * HOUR_MS, "b": HOUR_AGO, "c": HOUR_AGO + 1, "d": 0}
+    late = event("e1", "Bridge", timeline=((EVENT_MS, 6),), claims=claims, first_seen_ms=first_ms)
+
+    assert growth(late, EVENT_MS).last_hour == last_hour
+
+
 @given(
     st.sampled_from(["breaking", "fading", "closed"]),
     st.integers(0, 100),

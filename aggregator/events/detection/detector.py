@@ -298,7 +298,7 @@ class BurstDetector:
         for member in members:
             self.window.remove(member)
             self._remove_from_window(member)
-        self.open_events.refresh_headlines()
+        self.open_events.refresh_headlines(self.clock_ms)
 
     # -- clusters and events --------------------------------------------------------------------
 

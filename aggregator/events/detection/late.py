@@ -13,7 +13,7 @@ import msgspec
 
 from aggregator.analysis.source import outlet_name
 from aggregator.domain import Problem, StreamItem
-from aggregator.events.detection.model import HISTORY_DAYS
+from aggregator.events.detection.model import CHANCE_ITEMS, HISTORY_DAYS
 from aggregator.events.detection.voices import MIN_VOICES, Source
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
@@ -44,7 +44,8 @@ class LateArticles(msgspec.Struct, array_like=True):
         self.delays[delay] = self.delays.get(delay, 0) + 1
         least, beyond_ms = divmod(self.least_ms, half_hour_ms)
         near = sum(count for each, count in self.delays.items() if each < least + 3)
-        return delay < least + 3 and 2 * near > sum(self.delays.values()) and beyond_ms < 5 * MINUTE_MS
+        are_most = near >= CHANCE_ITEMS and 2 * near > sum(self.delays.values())
+        return are_most and delay < least + 3 and beyond_ms < 5 * MINUTE_MS
 
     def may_teach(self, item: StreamItem, at_ms: int, source: Source, known_sources: int) -> bool:
         """Whether a late article may change what is usual."""

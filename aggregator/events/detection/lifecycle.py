@@ -180,7 +180,7 @@ class OpenEvents:
         for member in sorted(cluster.members.values(), key=lambda m: (m.published_ms or m.at_ms, m.number)):
             event.add(member)
         event.busiest = min(cluster.counted_items, event.size)  # see add_items
-        self._describe(event)
+        self._describe(event, clock_ms)
         return event
 
     def fire(
@@ -294,17 +294,17 @@ class OpenEvents:
         for event in self.by_id.values():
             self._update_status(event)
         for event in self._still_open(self.needs_headline):
-            self._describe(event)
+            self._describe(event, clock_ms)
             yield
         for event in self.by_id.values():
             if not event.announced_size:
                 self._announce(event, clock_ms)
         self.needs_headline = {}
 
-    def refresh_headlines(self) -> None:
+    def refresh_headlines(self, clock_ms: int) -> None:
         """Choose the headline of every changed event again, without waiting for the next minute."""
         for event in self._still_open(self._updated):
-            self._describe(event)
+            self._describe(event, clock_ms)
 
     def _update_status(self, event: OpenEvent) -> None:
         items = self._clusters.by_key[event.cluster_key].counted_items
@@ -319,14 +319,14 @@ class OpenEvents:
     def _still_open(self, ids: Iterable[str]) -> list[OpenEvent]:
         return [self.by_id[id_] for id_ in ids if id_ in self.by_id]
 
-    def _describe(self, event: OpenEvent) -> None:
+    def _describe(self, event: OpenEvent, clock_ms: int) -> None:
         """Choose headline, terms and profile from the items in the window, unless the event is fading."""
         cluster = self._clusters.by_key[event.cluster_key]
         said = tolls((m.at_ms, m.source, figures_in(m.title, m.lang)) for m in cluster.members.values())
         if not event.title:  # an article left, perhaps the one that said it
             event.tolls = [toll for toll in event.tolls if toll[2] <= said.get(toll[1], 0)]
         known = {kind: number for _, kind, number in event.tolls}
-        grown = [(event.last_seen_ms, kind, n) for kind, n in said.items() if n > known.get(kind, 0)]
+        grown = [(clock_ms, kind, n) for kind, n in said.items() if n > known.get(kind, 0)]
         event.tolls += grown
         if event.status == "fading" and event.title and not grown:
             return

@@ -222,7 +222,7 @@ def alert_message(alert: Alert, at_ms: int, base_url: str, latest: Headlines, wi
     if (more := len(alert.events) + alert.dropped - len(shown)) > 0:
         parts.append(f"and {more} more")
     if base_url:
-        parts.append(f"Desk: {base_url}/desks/{alert.desk.id}")
+        parts.append(f"Open the desk {base_url}/desks/{alert.desk.id}")
     return Message(alert_title(alert), "\n\n".join(parts))
 
 

@@ -63,11 +63,10 @@ def query_value(text: str) -> str:
 
 def byte_size(count: float) -> str:
     """A number of bytes with a decimal unit, for example "1.4 MB"."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if abs(count) < 1000 or unit == "GB":
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-        count /= 1000
-    raise AssertionError
+    units = ["B", "kB", "MB", "GB"]
+    while abs(count) >= 1000 and units[1:]:
+        count, units = count / 1000, units[1:]
+    return f"{count:.0f} {units[0]}" if units[0] == "B" or count >= 100 else f"{count:.1f} {units[0]}"
 
 
 def inline_code(text: str) -> Markup:

@@ -51,11 +51,12 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
     event = await service.events.repository.get(id_)
     previous, following = await service.events.repository.story_neighbors(event)
     loaded = await request.app[EVENT_ITEMS].load(service, event)
-    sure = [item for item in loaded.items if not item.doubtful]
+    claims, sure = event.claims, [item for item in loaded.items if not item.doubtful]
+    sure.sort(key=lambda i: (claims.get(i.id) or i.at_ms, i.arrived_ms))  # old ones are not the newest
     families = families_among(await service.articles.sources.report(), event.sources)
     entries = by_outlet(sure) if query.view == "outlets" else fold_copies(sure)
     entries = entries[::-1] if query.view == "newest" else entries
-    days, claims = {at_ms // DAY_MS for at_ms, _ in event.timeline}, event.claims
+    days = {at_ms // DAY_MS for at_ms, _ in event.timeline}
     return html_response(
         request,
         "report.html",
@@ -70,7 +71,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         newest=sure[-100:][::-1],
         figures=loaded.figures,
         learning=await service.events.repository.learning(service.clock()),
-        oldest=next(iter(sure), None),
+        oldest=min(sure, key=lambda item: item.at_ms, default=None),
         first=next((i for i in loaded.items if event.first and i.id == event.first[1]), None),
         has_own_sources=bool(own_outlets()),
         own=next((item for item in loaded.items if is_own(item.source)), None),
@@ -155,15 +156,15 @@ class Page:
 
 
 def fold_copies(items: Sequence[EventItem]) -> list[Entry]:
-    """One entry per group of copies in order of time: the original if it is there, else the earliest."""
+    """One entry per group of copies in the order given: the original if it is there, else the earliest."""
     groups: dict[str, list[EventItem]] = {}
     for item in items:
         groups.setdefault(item.copy_of or item.id, []).append(item)
-    entries = []
+    entries, position = [], {item.id: n for n, item in enumerate(items)}
     for canonical_id, members in groups.items():
         head = next((item for item in members if item.id == canonical_id), members[0])
         entries.append(Entry(head, tuple(item for item in members if item is not head)))
-    return sorted(entries, key=lambda entry: entry.item.at_ms)
+    return sorted(entries, key=lambda entry: position[entry.item.id])
 
 
 def page_of(entries: Sequence[Entry], number: int, size: int = PAGE_SIZE) -> Page:

@@ -192,6 +192,19 @@ def test_articles_of_yesterday_that_arrive_now_are_no_fresh_news() -> None:
     assert is_last_published(event)
 
 
+def test_one_article_late_by_whole_hours_is_no_time_zone() -> None:
+    """A third one is, since three of three are late by the same hours."""
+    stream = DetectorStream()
+    for n in range(16):
+        stream.send(n, published_at_ms=START_MS + n * MINUTE_MS)
+    late = [
+        stream.send(20, published_at_ms=START_MS - 700 * MINUTE_MS, source=f"{n}.example") for n in range(3)
+    ]
+
+    claims = stream.last_event().claims
+    assert [claims.get(item.id) for item in late] == [START_MS - 700 * MINUTE_MS] * 2 + [0]
+
+
 def test_an_event_whose_last_item_has_no_date_says_that_it_arrived() -> None:
     """With a date the same item says that it was published."""
     undated, dated = DetectorStream(), DetectorStream()

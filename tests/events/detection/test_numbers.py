@@ -91,7 +91,8 @@ def check(shown: Event) -> None:
     assert last_hour <= shown.size and sum(n for _, n in shown.voices) in {
         len(shown.sources), len(shown.sources) + 1
     } and sum(n for _, n in shown.voices) <= shown.size  # fmt: skip
-    assert bool(last_hour) == (shown.size > 0 and bucket(shown.last_seen_ms) > hour_ago)
+    is_fresh = shown.size > 0 and bucket(shown.last_seen_ms) > hour_ago
+    assert bool(last_hour) == is_fresh or (last_hour == 0 and any(shown.claims.values()))
     outlets = f" from {len(shown.sources)} outlet" if shown.sources else ""
     assert size_summary(shown).startswith(f"{shown.size} items{outlets}")
     assert all((item.at_ms, outlet_key(item.source)) == (at_ms, outlet_key(source))

@@ -149,7 +149,7 @@ async def test_an_event_reaches_every_target_of_its_desk_once(newsroom: Newsroom
     assert text.startswith("Harbour: Bridge &lt;closed&gt; @all\n")
     assert message["Subject"] == "Harbour: Bridge <closed> @all"
     assert "3 items from 2 outlets, 12 in the last hour" in text_of(message)
-    assert f"Desk: https://news.example/desks/{newsroom.desk.id}" in text_of(message)
+    assert f"Open the desk https://news.example/desks/{newsroom.desk.id}" in text_of(message)
 
 
 async def test_a_mail_says_enough_to_decide(newsroom: Newsroom) -> None:
@@ -169,7 +169,7 @@ async def test_a_mail_says_enough_to_decide(newsroom: Newsroom) -> None:
         "two.example: Ferry <2> sinks https://two.example/2?a=1&b=2\n"
         "one.example: Ferry <0> sinks https://one.example/0?a=1&b=2\n"
         "When it was detected, 16:13 CEST: 16 items within 4 hours, where 0.4 are usual.\n\n"
-        f"Desk: https://news.example/desks/{desk.id}\n"
+        f"Open the desk https://news.example/desks/{desk.id}\n"
     )
     html = text_of(message, "html")
     assert '<a href="https://two.example/2?a=1&amp;b=2">two.example: Ferry &lt;2&gt; sinks</a><br>' in html

@@ -12,10 +12,11 @@ import pytest
 from aggregator.app import Service, open_service
 from aggregator.errors import StoreUnavailable
 from aggregator.events.detection.model import LearnedHistory
+from aggregator.events.event import EditorAction
 from aggregator.events.repository import LEARNING_KEY
 from aggregator.settings import Settings
 from aggregator.store.base import Put
-from aggregator.time_units import HOUR_MS
+from aggregator.time_units import HOUR_MS, format_rfc3339
 from tests.support.factories import commit_event, event, story
 from tests.support.fake_service import Client, serving
 
@@ -167,9 +168,37 @@ async def test_a_report_folds_copies_under_their_original(client: Client, real: 
 
     assert "and 1 copy in <bdi>two.example</bdi>" in page
     assert "4 items, of which 3 are stored and listed; 1 with the same text or headline folded" in page
-    assert "First source" in page and "16 items within 4 hours, where 0.4 are usual." in page
+    assert "First of those in the event" in page and "16 items within 4 hours, where 0.4 are usual." in page
     assert re.findall(ITEM, page) == ["three", "one"]
     assert re.findall(ITEM, oldest) == ["one", "three"]
+
+
+async def test_an_old_article_does_not_lead_a_report(client: Client, real: Service) -> None:
+    """Its date, and when it arrived; among the newest it is where its date is."""
+    now_ms = real.clock()
+    body = {"id": "old", "title": "Old", "published_at": format_rfc3339(now_ms - 12 * HOUR_MS)}
+    assert (await client.post("/v1/articles", json=body)).status == 201
+    old = {"times": (now_ms - HOUR_MS, now_ms), "outlets": (0, 1), "claims": {"old": now_ms - 12 * HOUR_MS}}
+    await commit_event(
+        real.events.repository, "fired", event("e1", "Bridge closed", ["one", "old"], **old), 1
+    )
+    page = await (await client.get("/events/e1")).text()
+
+    assert re.findall(ITEM, page) == ["one", "old"]
+    assert re.search("dated <time[^>]*>[^<]*</time>, arrived <time", page)
+
+
+async def test_the_history_says_what_was_undone_twice(client: Client, real: Service) -> None:
+    """In one pair of quotation marks."""
+    ids = ((1, None), (2, 1), (3, 2))
+    actions = [EditorAction("undo" if of else "unmute", "Ann", 5, "e1", of=of, id=id_) for id_, of in ids]
+    await commit_event(
+        real.events.repository, "fired", event("e1", "Bridge", ["one"], actions=tuple(actions)), 1
+    )
+    page = await (await client.get("/events/e1")).text()
+
+    assert "undid “called it news after all”" in page and "restored “called it news after all”" in page
+    assert "“undid" not in page
 
 
 async def test_a_report_says_what_arrived_late(client: Client, real: Service) -> None:

@@ -67,10 +67,13 @@ async def test_a_top_story_leads_to_a_search_or_its_event(client: Client, servic
     page = await (await client.get("/")).text()
     rows = re.findall('<li data-key="se.*?</li>', page, re.DOTALL)
 
-    assert '<a href="/search?q=harbour%20bridge">Search these' in rows[0] and 'href="/search?q=f1"' in rows[0]
-    assert 'href="/events/e2"' in rows[1] and "Search these" not in rows[1]
+    assert (
+        '<a href="/search?q=harbour%20bridge">Search “<bdi>harbour bridge<' in rows[0]
+        and 'href="/search?q=f1"' in rows[0]
+    )
+    assert 'href="/events/e2"' in rows[1] and "Search “" not in rows[1]
     assert all("<span>16 items</span>" in row for row in rows)
-    assert all(re.search("running since <time [^>]*data-exact>", row) for row in rows)
+    assert all(re.search("running at least since <time [^>]*data-exact>", row) for row in rows)
     assert all("last published" in row for row in rows)
 
 

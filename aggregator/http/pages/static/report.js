@@ -4,7 +4,7 @@ import { basePath } from "./base_path.js";
 import { addShortcut, currentRow } from "./shortcuts.js";
 import { showToast } from "./toast.js";
 
-const HINT = "Point at a bar, or use the arrow keys, to read its figures and sources.";
+const HINT = `${matchMedia("(hover: none)").matches ? "Tap a bar" : "Point at a bar, or use the arrow keys,"} to read its figures and sources.`;
 let shownBin = -1;
 
 // The focus leaves the field at once, so that the next key is not written into it.

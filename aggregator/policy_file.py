@@ -32,13 +32,13 @@ PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 RESERVED_NAMES = (DEFAULT_PROFILE, *POLICY_NAMES)
 
 _POLICY_FIELDS = {
-    "policy" if field.name == "name" else field.name: field.name
+    "policy" if field.name == "name" else field.name: field
     for field in dataclasses.fields(Policy)
     if field.init
 }
 _SETTING_FIELDS = {option.name: option for option in dataclasses.fields(Settings)}
 # Fields of ``Policy`` that are settings; the others are keys of profiles only.
-_POLICY_SETTINGS = [field for key, field in _POLICY_FIELDS.items() if key in _SETTING_FIELDS]
+_POLICY_SETTINGS = [field.name for key, field in _POLICY_FIELDS.items() if key in _SETTING_FIELDS]
 
 
 def load_policies(settings: Settings) -> PolicyProfiles:
@@ -90,18 +90,16 @@ class _Reader:
         self._check_keys(table, tuple(_POLICY_FIELDS), f"{where}.")
         values: dict[str, Any] = {}
         for key in table.keys() & _POLICY_FIELDS.keys():
-            option = _SETTING_FIELDS.get(key) or _profile_option(_POLICY_FIELDS[key])
+            field = _POLICY_FIELDS[key]
             try:
-                values[_POLICY_FIELDS[key]] = parse(option, table[key], in_file=True)
+                values[field.name] = parse(_SETTING_FIELDS.get(key, field), table[key], in_file=True)
             except ValueError as problem:
                 self.problems.append(f"{where}.{key}: {problem}.")
-        policy = dataclasses.replace(self._default, **values)
-        if policy.related_bits < policy.duplicate_bits:
-            self.problems.append(
-                f"{where}: related_bits ({policy.related_bits}) must not be below "
-                f"duplicate_bits ({policy.duplicate_bits})."
-            )
-        return policy
+        try:
+            return dataclasses.replace(self._default, **values)
+        except ValueError as problem:
+            self.problems.append(f"{where}.{problem}.")
+            return self._default
 
     def _read_rules(self, tables: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[SourceRule]:
         rules = []
@@ -136,10 +134,3 @@ class _Reader:
         for key in table:
             if key not in known:
                 self.problems.append(f"{prefix}{key}: unknown key; allowed: {', '.join(known)}.")
-
-
-def _profile_option(name: str) -> dataclasses.Field[Any]:
-    """The field of a threshold of ``Policy`` that is no setting, with the check of one."""
-    check = {"check": lambda value: value >= 0, "expects": "a number of at least 0", "secret": False}
-    option: dataclasses.Field[Any] = dataclasses.field(default=getattr(Policy(), name), metadata=check)
-    return option

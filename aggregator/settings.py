@@ -485,15 +485,15 @@ _BOOLEANS |= {"0": False, "false": False, "no": False, "off": False, "": False}
 
 def parse(option: dataclasses.Field[Any], raw: Any, *, in_file: bool) -> Any:
     """The value of a setting; ``in_file``: it has a type. Raises ValueError that says what is wrong."""
-    kind, check = type(option.default), option.metadata["check"]
+    kind, check = type(option.default), option.metadata.get("check")
     value = str(raw) if option.default == "auto" else raw  # a number in a file
     try:
         value = _typed(value if in_file else _from_text(value, kind), kind)
     except ValueError:
-        shown = "the value" if option.metadata["secret"] else repr(raw)
+        shown = "the value" if option.metadata.get("secret") else repr(raw)
         raise ValueError(f"{shown} is not {_type_name(kind, in_file=in_file)}") from None
     if check is not None and not check(value):
-        shown = "the value" if option.metadata["secret"] else repr(value)
+        shown = "the value" if option.metadata.get("secret") else repr(value)
         raise ValueError(f"{shown} must be {option.metadata['expects']}")
     return value
 

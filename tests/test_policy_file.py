@@ -95,7 +95,7 @@ def test_rules_keep_their_order(tmp_path: Path) -> None:
         ("[profiles.a]\npolicy = 'strict'", "profiles.a.policy: 'strict' must be one of verified, hamming"),
         (
             "[profiles.a]\nduplicate_bits = 5\nrelated_bits = 4",
-            "profiles.a: related_bits (4) must not be below duplicate_bits (5).",
+            "profiles.a.related_bits: 4 must not be below duplicate_bits (5).",
         ),
         ("[profiles.default]\n", "profiles.default: this name is reserved; choose another one."),
         ("[profiles.hamming]\n", "profiles.hamming: this name is reserved"),
@@ -172,13 +172,13 @@ def test_the_example_is_valid() -> None:
 def test_a_threshold_without_a_setting_is_a_finite_number_of_at_least_0(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
-    """The policy may have thresholds that are no settings."""
+    """The policy may have thresholds that are no settings; it knows their ranges."""
     monkeypatch.delitem(policy_file._SETTING_FIELDS, "keep_if_adds")
     (problem,) = problems(tmp_path, f"[profiles.a]\nkeep_if_adds = {value}")
 
-    wrong = "must be a number of at least 0" if value == "-0.1" else "is not a number"
+    wrong = "is not from 0 to inf" if value == "-0.1" else "is not a number"
     assert problem == f"profiles.a.keep_if_adds: {float(value)} {wrong}."
-    assert read(tmp_path, "[profiles.a]\nkeep_if_adds = 7").named("a").policy.keep_if_adds == 7
+    assert read(tmp_path, "[profiles.a]\nsame_outlet_hours = 70").named("a").policy.same_outlet_hours == 70
 
 
 def test_the_default_settings_are_the_default_policy() -> None:

@@ -17,14 +17,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fnmatch import translate
 from functools import lru_cache
+from math import inf
 
 from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, CopyRule, Requirement
 from aggregator.errors import InvalidInput
+
+_UNBOUNDED = ("min_shared_shingles", "same_outlet_hours", "keep_if_adds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,14 @@ class Policy:
     containment_floor: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        """Raise ValueError for a value outside its range."""
+        for name in [each.name for each in fields(self) if each.init and each.name != "name"]:
+            most = 64 if name.endswith("_bits") else inf if name in _UNBOUNDED else 1
+            if not 0 <= (value := getattr(self, name)) <= most:
+                raise ValueError(f"{name}: {value:g} is not from 0 to {most}")
+        if self.related_bits < self.duplicate_bits:
+            below = f"below duplicate_bits ({self.duplicate_bits})"
+            raise ValueError(f"related_bits: {self.related_bits} must not be {below}")
         rule = self._build_copy_rule()
         floor = min(row.containment for row in (*rule.other_outlet, *rule.same_outlet, *rule.later))
         object.__setattr__(self, "copy_rule", rule)
@@ -116,22 +127,18 @@ class SourceRule:
 
 
 class PolicyProfiles:
-    """The default policy, profiles by name, and rules of sources in order. Raises ValueError."""
+    """The default policy, profiles by name, and rules of sources in order."""
 
     def __init__(
         self, default: Policy, profiles: Mapping[str, Policy] | None = None, rules: Sequence[SourceRule] = ()
     ) -> None:
         profiles = profiles or {}
-        if DEFAULT_PROFILE in profiles:
-            raise ValueError(f"{DEFAULT_PROFILE} is the name of the default policy")
         self.default = Profile(DEFAULT_PROFILE, default)
         self.rules = tuple(rules)
         self._by_name = {
             DEFAULT_PROFILE: self.default,
             **{name: Profile(name, policy) for name, policy in profiles.items()},
         }
-        if unknown := sorted({rule.profile for rule in rules} - self._by_name.keys()):
-            raise ValueError(f"rules name unknown profiles: {', '.join(unknown)}")
         self._patterns = [
             (re.compile(translate(source_key(pattern))), self._by_name[rule.profile])
             for rule in rules

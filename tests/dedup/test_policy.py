@@ -1,5 +1,8 @@
 """Selection of a policy by name and by source."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,9 +88,21 @@ def test_profiles_of_one_policy_select_it_for_all() -> None:
     assert profiles.select("", "Quill Wire").policy is AGENCY
 
 
-def test_inconsistent_profiles_are_a_programming_error() -> None:
-    """The file is checked before; a reserved name or an unknown profile never gets here."""
-    with pytest.raises(ValueError, match="default"):
-        PolicyProfiles(Policy(), {"default": AGENCY})
-    with pytest.raises(ValueError, match="absent"):
-        PolicyProfiles(Policy(), {}, [SourceRule(("*",), "absent")])
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ({"min_containment": 80}, "min_containment: 80 is not from 0 to 1"),
+        ({"later_containment": 80}, "later_containment: 80 is not from 0 to 1"),
+        ({"keep_if_adds": -0.1}, "keep_if_adds: -0.1 is not from 0 to inf"),
+        ({"min_opening": float("nan")}, "min_opening: nan is not from 0 to 1"),
+        ({"min_shared_shingles": -1}, "min_shared_shingles: -1 is not from 0 to inf"),
+        ({"duplicate_bits": 65, "related_bits": 65}, "duplicate_bits: 65 is not from 0 to 64"),
+        ({"related_bits": 2}, "related_bits: 2 must not be below duplicate_bits"),
+    ],
+)
+def test_a_value_outside_its_range_is_refused(value: dict[str, Any], sentence: str) -> None:
+    """Wherever a policy is made: in Python, from settings, a profile or a copy of another."""
+    with pytest.raises(ValueError, match=sentence):
+        Policy(**value)
+    with pytest.raises(ValueError, match=sentence):
+        replace(Policy(), **value)

@@ -171,7 +171,9 @@ def load_outlets(settings: Settings) -> None:
     try:
         tables = msgspec.convert(document, dict[Literal["outlets"], tuple[Outlet, ...]])
     except msgspec.ValidationError as error:
-        raise ConfigurationError(f"outlets_file: {file}: {error}.") from None
+        raise ConfigurationError(
+            f"outlets_file: {file}: {str(error).replace('$[...]', 'outlets')}."
+        ) from None
     name_outlets(tables.get("outlets", ()))
 
 

@@ -212,8 +212,7 @@ def group_of(space: str) -> str:
 
 def _recipes(group: str) -> list[str]:
     """The recipes of a language group, in the order of the hash; the conversion is part of Chinese."""
-    conversion = ["t2s"] if group == "zh" else []
-    return [tokenizer.TOKENIZER_RECIPE, ANALYSIS_RECIPE, *conversion]
+    return [tokenizer.TOKENIZER_RECIPE, ANALYSIS_RECIPE, *(["t2s"] if group == "zh" else [])]
 
 
 def uses_spaces(lang: str) -> bool:

@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         module, _, function = args.command_path.partition(":")
         return int(getattr(importlib.import_module(module), function)(args, loaded))
     except errors.AggregatorError as error:
-        return _report_error(error, as_log_records=loaded is not None and loaded.log_format == "json")
+        return _report_error(error, loaded)
     except KeyboardInterrupt:
         print("aggregator: interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -51,12 +51,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_OK
 
 
-def _report_error(error: errors.AggregatorError, *, as_log_records: bool) -> int:
+def _report_error(error: errors.AggregatorError, loaded: settings.Settings | None) -> int:
     """Print one line per problem on standard error, or log it in the JSON format; returns the exit code."""
+    from aggregator.runtime.addresses import with_options  # imports asyncio
+
     problems = error.problems if isinstance(error, errors.ConfigurationError) else [str(error)]
     for problem in problems:
-        if as_log_records:
-            log.error("%s", problem)
+        text = problem if loaded is None else with_options(problem, loaded)
+        if loaded is not None and loaded.log_format == "json":
+            log.error("%s", text)
         else:
-            print(f"aggregator: {problem}", file=sys.stderr)
+            print(f"aggregator: {text}", file=sys.stderr)
     return exit_code(error)

@@ -10,7 +10,7 @@ import msgspec
 from aggregator.app import open_service
 from aggregator.auth.api_keys import audit_log
 from aggregator.contract.encoding import article_ref
-from aggregator.errors import EXIT_OK
+from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.provenance.audit import audit
 from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings
@@ -41,4 +41,5 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
             hint = f"; did you mean {found.similar}?" if found.similar else "."
             undo = " `--trust` undoes this." if untrusted else ""
             print(f"No article of this source is stored: check the name{hint}{undo}", file=sys.stderr)
+            return EXIT_OK if args.trust or args.distrust else EXIT_PARTIAL_FAILURE
     return EXIT_OK

@@ -88,9 +88,7 @@ async def _summarize(url: str) -> StoreSummary:
 def restore(args: argparse.Namespace, settings: Settings) -> int:
     """Restore, or verify only with ``--check``. Raises ConfigurationError, StoreUnavailable."""
     if settings.in_memory:
-        raise ConfigurationError(
-            "store: a memory store ends with this command; name the store of the service."
-        )
+        raise ConfigurationError("store: a memory store ends here; name the store of the service.")
     if settings.store_url and args.data_dir is not None and args.store is None:
         raise ConfigurationError(
             "data_dir: store_url is set, too; say which one is meant with --store embedded or --store URL."

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from aggregator.errors import ConfigurationError
@@ -60,34 +60,18 @@ class ConciseArgumentParser(argparse.ArgumentParser):
 
     def __init__(self, distribution: str = "", **options: Any) -> None:
         super().__init__(**options)
-        self._advanced: list[argparse.Action] = []
+        self.siblings: Mapping[str, argparse.ArgumentParser] = {}  # other commands by name
+        self.advanced: list[tuple[argparse.Action, str | None]] = []
         self._distribution = distribution
 
     def hide_advanced(self, actions: list[argparse.Action]) -> None:
         """Leave these options out of ``--help``, and add ``--help-all``, which lists them."""
-        self._advanced = actions
+        self.advanced = [(action, action.help) for action in actions]
+        for action in actions:
+            action.help = argparse.SUPPRESS
         self.add_argument("--help-all", action=_HelpAll, nargs=0, help="list all options and exit")
         more = f"{len(actions)} more settings: `{self.prog} --help-all`."
         self.epilog = f"{self.epilog} {more}" if self.epilog else more
-
-    def format_help(self) -> str:
-        """The help without advanced options."""
-        texts = [action.help for action in self._advanced]
-        for action in self._advanced:
-            action.help = argparse.SUPPRESS
-        try:
-            return super().format_help()
-        finally:
-            for action, text in zip(self._advanced, texts, strict=True):
-                action.help = text
-
-    def format_full_help(self) -> str:
-        """The help with all options under their headings; its first lines are those of ``format_help``."""
-        usage, separator, _ = self.format_help().partition("\n\n")
-        epilog, self.epilog = self.epilog, None
-        _, _, body = super().format_help().partition("\n\n")
-        self.epilog = epilog
-        return usage + separator + body
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """The options; unknown ones are an error of the command that they follow."""
@@ -96,8 +80,13 @@ class ConciseArgumentParser(argparse.ArgumentParser):
             self.exit(2, f"{self.prog}: not installed; in the repository run `pip install {path}`.\n")
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            known = difflib.get_close_matches(unknown[0], self._option_string_actions, n=1)
-            hint = f"; did you mean {known[0]}?" if known else ""
+            option, own = unknown[0].partition("=")[0], self._option_string_actions
+            known = difflib.get_close_matches(option, own, n=1)
+            if others := [n for n, p in self.siblings.items() if option in p._option_string_actions]:
+                hint = f"; {option} is an option of {', '.join(others[:3])}"
+                hint += ", here --server URL" if option in ("--host", "--port") and "--server" in own else ""
+            else:
+                hint = f"; did you mean {known[0]}?" if known else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return parsed, unknown
 
@@ -112,7 +101,11 @@ class ConciseArgumentParser(argparse.ArgumentParser):
 class _HelpAll(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         assert isinstance(parser, ConciseArgumentParser)
-        print(parser.format_full_help(), end="")
+        parser.usage = parser.format_usage().partition(": ")[2].rstrip()  # that of the short help
+        parser.epilog = None
+        for action, text in parser.advanced:
+            action.help = text
+        parser.print_help()
         parser.exit()
 
 

@@ -33,7 +33,7 @@ from aggregator.errors import AggregatorError, ConfigurationError, exit_code
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.integrity_check import IntegrityReport, check_integrity
 from aggregator.policy_file import load_policies
-from aggregator.runtime.addresses import command, describe_store, service_url
+from aggregator.runtime.addresses import command, describe_store, service_url, with_options
 from aggregator.settings import Settings, is_loopback
 from aggregator.store import factory
 from aggregator.store.address import parse_address
@@ -58,9 +58,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     if args.accept_clock:
         asyncio.run(_accept_clock(settings))
     audits = (lambda settings: _attempt("audit", _audit(settings)),) if args.audit else ()
-    findings = list(
-        _suppress_consequential(finding for check in CHECKS + audits for finding in check(settings))
-    )
+    findings = [
+        dataclasses.replace(finding, sentence=with_options(finding.sentence, settings))
+        for finding in _suppress_consequential(f for check in CHECKS + audits for f in check(settings))
+    ]
     if args.json:
         print(json.dumps([dataclasses.asdict(finding) for finding in findings]))
     else:
@@ -76,6 +77,8 @@ def next_step(findings: Sequence[Finding], settings: Settings) -> str:
     if any(finding.mark == "wrong" for finding in findings):
         return f"repair what the first line marked wrong names, then run {command('doctor', settings)} again."
     if not any(finding.subject == "service" and finding.mark == "ok" for finding in findings):
+        if factory.with_running_store_url(settings) is not settings:
+            return f"run {command('doctor', settings)} again with the --port of the service."
         has_store = settings.store_url or (Path(settings.data_dir) / LOG_DIRECTORY).is_dir()
         demo = f", {command('serve --demo', Settings())} one with a day of invented news"
         return f"{command('serve', settings)} starts the service{'' if has_store else demo}."
@@ -101,8 +104,6 @@ def _check_program(settings: Settings) -> Iterator[Finding]:
     found = ", ".join(f"{name} {_package_version(name)}" for name in PACKAGES)
     python = f"{platform.python_implementation()} {platform.python_version()}"
     yield ok("program", f"aggregator {__version__} on {python} ({found}).")
-    if _package_version("rjieba") == "absent":
-        yield note("program", "rjieba is absent: Chinese text is analyzed 10 times slower.")
 
 
 def _package_version(name: str) -> str:
@@ -206,8 +207,7 @@ def _check_embedded_store(directory: Path) -> Finding:
     if disk is not None and disk.is_low:
         return wrong("store", disk.full_message, errors.EXIT_UNAVAILABLE)
     size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-    described = f"Not running; {size / 1e6:.1f} MB on disk."
-    return ok("store", f"{described} Its contents are checked while it runs, or with --audit.")
+    return ok("store", f"Not running; {size / 1e6:.1f} MB on disk, which --audit reads.")
 
 
 async def _check_store_server(url: str) -> list[Finding]:
@@ -254,6 +254,7 @@ async def _accept_store(settings: Settings) -> int:
     async with factory.open_store(factory.with_running_store_url(settings), format_version.write) as store:
         await accept(store, remembered_ids(Path(settings.data_dir)))
     print("The store is accepted as it is; running processes go on with it within 2 s.")
+    print("An emptied one has no keys, desks, webhooks or distrusted sources: create them before a restart.")
     return errors.EXIT_OK
 
 
@@ -297,21 +298,17 @@ def _integrity_finding(report: IntegrityReport) -> Finding:
 
 async def _check_readiness(url: str) -> Finding:
     try:
-        timeout = aiohttp.ClientTimeout(total=READINESS_TIMEOUT_S)
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(url + "/readyz") as response,
-        ):
-            if response.status == 200:
-                return ok("service", f"Running and ready on {url}.")
-            body = await response.json(content_type=None)
-            detail = body.get("detail", response.status) if isinstance(body, dict) else response.status
-            return wrong("service", f"{url} answers but is not ready: {detail}", errors.EXIT_UNAVAILABLE)
+        status, body = await doctor_contents.fetch(url + "/readyz", READINESS_TIMEOUT_S)
+        if status == 200:
+            return ok("service", f"Running and ready on {url}.")
+        answer = json.loads(body)
+        detail = answer.get("detail", status) if isinstance(answer, dict) else status
+        return wrong("service", f"{url} answers but is not ready: {detail}", errors.EXIT_UNAVAILABLE)
     except TimeoutError:
         late = f"{url} did not answer within {READINESS_TIMEOUT_S:g} s"
         return wrong("service", f"{late}: its store hangs, or it is overloaded.", errors.EXIT_UNAVAILABLE)
     except (aiohttp.ClientError, ValueError):
-        return note("service", f"Nothing answers on {url}; `aggregator serve` starts the service.")
+        return note("service", f"Nothing answers on {url}.")
 
 
 CHECKS: tuple[Callable[[Settings], Iterable[Finding]], ...] = (

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
+
+import aiohttp
 
 from aggregator import errors
 from aggregator.app import Service, open_service
 from aggregator.errors import AggregatorError, DamagedValue, exit_code
 from aggregator.events.detection.model import LearningStatus
 from aggregator.index.upkeep.spaces import StoredSpace, count_articles, registry_of
+from aggregator.runtime.addresses import service_url
 from aggregator.settings import Settings, is_loopback
 from aggregator.time_units import DAY_MS, format_minute, format_rfc3339
 
 KEY_EXPIRY_NOTICE_DAYS = 14
+KEY_CHECK_TIMEOUT_S = 2.0
 MIN_TEXTS_FOR_MEMORY_RATIO = 1000  # with fewer the quotient would show the fixed memory of the store
 MAX_LAG_COUNTED_ARTICLES = 5000  # a greater lag is reported as "more than"
 LAG_NOTE_ABOVE_ARTICLES = 1000  # a detector interval of some seconds may leave this many
@@ -26,25 +32,13 @@ EVENTS_READ_LIMIT = 500
 class Finding:
     """One sentence on one subject; ``code``: the exit code that it calls for."""
 
+    mark: Literal["ok", "note", "wrong"]  # needs nothing, may need something, is a problem
     subject: str
-    mark: Literal["ok", "note", "wrong"]
     sentence: str
     code: int = errors.EXIT_OK
 
 
-def ok(subject: str, sentence: str) -> Finding:
-    """A finding that needs nothing."""
-    return Finding(subject, "ok", sentence)
-
-
-def note(subject: str, sentence: str) -> Finding:
-    """A finding that may need something."""
-    return Finding(subject, "note", sentence)
-
-
-def wrong(subject: str, sentence: str, code: int) -> Finding:
-    """A problem."""
-    return Finding(subject, "wrong", sentence, code)
+ok, note, wrong = partial(Finding, "ok"), partial(Finding, "note"), partial(Finding, "wrong")
 
 
 async def check_contents(settings: Settings) -> list[Finding]:
@@ -92,6 +86,10 @@ async def _check_keys(service: Service) -> list[Finding]:
     active = [key for key in keys if key.is_active(now_ms)]
     bootstrap_key = service.settings.bootstrap_key
     if not active and not bootstrap_key:
+        url = service_url(service.settings.host, service.settings.port)
+        with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+            if (await fetch(url + "/v1/events?limit=1", KEY_CHECK_TIMEOUT_S))[0] == 401:
+                return [ok("access", "No keys in the store; the running service requires its bootstrap key.")]
         return [_no_keys_finding(service.settings, len(keys))]
     roles = ", ".join(f"{count} {role}" for role, count in sorted(Counter(k.role for k in active).items()))
     counts = f"{len(active)} active key{'s' * (len(active) != 1)}{f' ({roles})' if roles else ''}"
@@ -114,6 +112,13 @@ async def _check_keys(service: Service) -> list[Finding]:
     return findings
 
 
+async def fetch(url: str, timeout_s: float) -> tuple[int, bytes]:
+    """Status and body of a GET without a key. Raises TimeoutError or aiohttp.ClientError."""
+    timeout = aiohttp.ClientTimeout(total=timeout_s)
+    async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as response:
+        return response.status, await response.read()
+
+
 def _no_keys_finding(settings: Settings, expired_count: int) -> Finding:
     create = "create a key with `aggregator keys add NAME --role admin`."
     if settings.auth_disabled:
@@ -124,6 +129,9 @@ def _no_keys_finding(settings: Settings, expired_count: int) -> Finding:
     if not is_loopback(settings.host):
         refused = f"No keys: the service does not start on {settings.host}, which other machines can reach;"
         return wrong("access", f"{refused} {create}", errors.EXIT_CONFIGURATION_ERROR)
+    if settings.public_url and not settings.user_header:
+        opened = f"No keys: everybody who reaches {settings.public_url} may read and write;"
+        return wrong("access", f"{opened} {create}", errors.EXIT_CONFIGURATION_ERROR)
     return note("access", "No keys: the service is open to every program on this machine.")
 
 

@@ -8,6 +8,7 @@ import sys
 from aggregator.auth.api_keys import ApiKey, ApiKeys
 from aggregator.errors import EXIT_OK, ConfigurationError
 from aggregator.index.upkeep import format_version
+from aggregator.runtime.addresses import with_options
 from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings
 from aggregator.store.factory import open_store, with_running_store_url
@@ -23,43 +24,42 @@ FIRST_KEY_NOTICE = (
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Add, list, revoke or rotate keys. A new key is printed once and cannot be shown again."""
     if settings.in_memory:
-        raise ConfigurationError(
-            "store: keys in a memory store are lost at exit; name the store of the service."
-        )
-    return run_loop(_run(args, with_running_store_url(settings)))
+        raise ConfigurationError("store: keys in memory are lost at exit; name the store of the service.")
+    return run_loop(_run(args, settings))
 
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
-    async with open_store(settings, format_version.write) as store:
+    async with open_store(with_running_store_url(settings), format_version.write) as store:
         api_keys = ApiKeys(store, wall_clock_ms, bootstrap=settings.bootstrap_key)
         if args.change == "list":
-            await _list_keys(api_keys)
+            await _list_keys(api_keys, settings)
         elif args.change == "revoke":
             await api_keys.revoke(args.id, keep_admin=True)
             print(f"{args.id} is revoked; running services reject it within 2 s.")
         else:
-            place = "store_url" if settings.store_url.startswith("redis") else settings.data_dir
-            print(await _create_key(args, api_keys, "" if settings.bootstrap_key else place))
+            print(await _create_key(args, api_keys, settings))
     return EXIT_OK
 
 
-async def _create_key(args: argparse.Namespace, api_keys: ApiKeys, unannounced_store: str) -> str:
+async def _create_key(args: argparse.Namespace, api_keys: ApiKeys, settings: Settings) -> str:
     if args.change == "rotate":
         return (await api_keys.rotate(args.id, args.overlap))[1]
     expires_ms = None if args.expires is None else wall_clock_ms() + args.expires
-    is_first = unannounced_store and not await api_keys.list_keys()
+    is_first = not settings.bootstrap_key and not await api_keys.list_keys()
     _, text = await api_keys.add(
         args.name, args.role, expires_ms=expires_ms, sources=tuple(args.source), keep_admin=True
     )
     if is_first:
-        print(FIRST_KEY_NOTICE.format(store=unannounced_store), file=sys.stderr)
+        place = "store_url" if settings.store_url.startswith("redis") else settings.data_dir
+        print(with_options(FIRST_KEY_NOTICE.format(store=place), settings), file=sys.stderr)
     return text
 
 
-async def _list_keys(api_keys: ApiKeys) -> None:
+async def _list_keys(api_keys: ApiKeys, settings: Settings) -> None:
     keys = await api_keys.list_keys()
     if not keys:
-        print("No keys; create one with `aggregator keys add NAME --role admin`.", file=sys.stderr)
+        hint = "No keys; create one with `aggregator keys add NAME --role admin`."
+        print(with_options(hint, settings), file=sys.stderr)
         return
     used = await api_keys.last_use.read([key.id for key in keys])
     rows = [_row(key, used_ms, wall_clock_ms()) for key, used_ms in zip(keys, used, strict=True)]

@@ -31,7 +31,7 @@ from aggregator.index.upkeep.spaces import (
 from aggregator.ingest.backfill import Backfill, BackfillStats, remove_deleted
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.jsonl import Line
-from aggregator.runtime.addresses import command
+from aggregator.runtime.addresses import with_options
 from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings
 from aggregator.store.factory import with_running_store_url
@@ -43,7 +43,7 @@ STEPS = (
     "`aggregator migrate` with the same settings copies the older articles",
     "stop every process of the service, set migration_serve = true as well, and start them",
     "when no return is wanted: set models_dir = {directory}, unset the other two, and restart",
-    "{delete} frees memory, after 8 days: /sources and audit read its stream",
+    "`aggregator migrate --delete {former}` frees memory, after 8 days: /sources and audit read its stream",
 )
 
 
@@ -88,10 +88,10 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
 
 def _print_steps(done: int, settings: Settings, former: str = "INDEX", *_: str) -> None:
     directory = settings.migration_models_dir or "DIR"
-    delete = command(f"migrate --delete {former}", settings)
     for number, step in enumerate(STEPS, 1):
         mark = "done" if number <= done else "next" if number == done + 1 else "    "
-        print(f"{mark} {number}. {step.format(directory=directory, delete=delete)}.", file=sys.stderr)
+        text = with_options(step.format(directory=directory, former=former), settings)
+        print(f"{mark} {number}. {text}.", file=sys.stderr)
 
 
 async def _unread_migration(service: Service, spaces: Sequence[str]) -> tuple[Index, DualWriter]:

@@ -92,6 +92,8 @@ def build_parser() -> argparse.ArgumentParser:
             added[name].load()(commands)
         else:
             commands.add_parser(name, distribution=add)
+    for command in commands.choices.values():
+        command.siblings = commands.choices
     return top
 
 

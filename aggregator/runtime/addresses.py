@@ -23,6 +23,7 @@ from aggregator.settings import Settings
 
 DEMO_INTERVAL_S = 0.2
 READINESS_TIMEOUT_S = 5.0
+_STORE_COMMAND = re.compile(r"`aggregator ((?:audit|doctor|keys|migrate|restore|serve)\b[^`]*)`")
 
 log = logging.getLogger("aggregator.serve")
 
@@ -34,21 +35,31 @@ def service_url(host: str, port: int) -> str:
 
 
 def command(subcommand: str, settings: Settings) -> str:
-    """A command in backquotes, as a shell here finds it, with what chose this store and port."""
-    started_as, given = Path(sys.argv[0]), sys.argv[1:]
+    """A command in backquotes, as a shell here finds it, with what chose this store and port.
+
+    Only ``serve`` and ``doctor`` take every setting: others name a store by ``--store``, and no port.
+    """
+    started_as, given = Path(sys.argv[0]), [] if "--server" in subcommand else sys.argv[1:]
     is_on_path = shutil.which("aggregator") is not None or started_as.name != "aggregator"
     words = ["aggregator" if is_on_path else os.path.relpath(started_as), subcommand]
-    for name in ("--config", "--store-url"):
+    takes_all = subcommand.split(maxsplit=1)[0] in ("serve", "doctor")
+    store_option = "--store-url" if takes_all else "--store"
+    for name in ("--config", "--store-url", "--store"):
         follows = [after for before, after in pairwise(given) if before == name]
         for value in follows + [word.partition("=")[2] for word in given if word.startswith(f"{name}=")]:
-            words.append(f"{name} {shlex.quote(redact_url(value))}")
+            words.append(f"{store_option if 'store' in name else name} {shlex.quote(redact_url(value))}")
     text = " ".join(given)  # a file that it names sets the rest
     chosen = [n for n in ("--data-dir", "--port") if "--config" not in text or n in text]
     if "--data-dir" in chosen and settings.data_dir != Settings().data_dir and not settings.store_url:
         words.append(f"--data-dir {shlex.quote(settings.data_dir)}")
-    if "--port" in chosen and settings.port != Settings().port:
+    if takes_all and "--port" in chosen and settings.port != Settings().port:
         words.append(f"--port {settings.port}")
     return f"`{' '.join(words)}`"
+
+
+def with_options(text: str, settings: Settings) -> str:
+    """A message whose commands name the store of these settings, too."""
+    return _STORE_COMMAND.sub(lambda found: command(found[1], settings), text)
 
 
 def say(settings: Settings, text: str) -> None:

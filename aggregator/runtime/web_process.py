@@ -81,6 +81,9 @@ async def run_server(
         forgot = service.articles.index.memory.incident is not None
         if not settings.user_header and not forgot and await service.edge.api_keys.is_missing_keys():
             raise ConfigurationError(NO_API_KEYS_MESSAGE.format(host=settings.host))
+        is_exposed = settings.public_url and not settings.auth_disabled and not settings.user_header
+        if is_exposed and not forgot and not await service.edge.api_keys.is_required():
+            log.warning("no API key exists: everybody who reaches %s may read and write", settings.public_url)
         on_hangup(lambda: reload_files(settings, service.articles.policies))
         await check_readiness(service)
         await warm_up(service)

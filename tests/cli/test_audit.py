@@ -24,7 +24,7 @@ def test_a_change_is_logged_and_an_unknown_source_says_how_to_undo_it(
 
     def audited(*arguments: str) -> tuple[str, list[str]]:
         caplog.clear()
-        assert run("audit", *arguments, *store) == 0
+        assert run("audit", *arguments, *store) == (1 if arguments == ("Liar Dayli",) else 0)
         lines = [record.getMessage() for record in caplog.records if record.name == "aggregator.audit"]
         return capsys.readouterr().err, lines
 

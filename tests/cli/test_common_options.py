@@ -76,9 +76,13 @@ def test_secrets_never_become_options() -> None:
     assert vars(parser_of(*SETTING_FIELDS).parse_args([])).keys().isdisjoint(ENVIRONMENT_ONLY_SETTINGS)
 
 
-def test_the_help_of_an_option_is_the_documentation_of_its_setting() -> None:
+def test_the_help_of_an_option_is_the_documentation_of_its_setting(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """With its heading, its choices, and its default; percent signs are literal."""
-    help_text = " ".join(parser_of(*SETTING_FIELDS).format_full_help().split())
+    with pytest.raises(SystemExit):
+        parser_of(*SETTING_FIELDS).parse_args(["--help-all"])
+    help_text = " ".join(capsys.readouterr().out.split())
 
     for heading in SETTING_GROUPS:
         assert f" {heading}: " in help_text
@@ -87,35 +91,26 @@ def test_the_help_of_an_option_is_the_documentation_of_its_setting() -> None:
     assert "%%" not in help_text
 
 
-def test_help_lists_common_settings_and_counts_the_others() -> None:
-    """``--help-all`` lists every option once, the common ones first, and ends without the hint."""
+def test_help_lists_common_settings_and_counts_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    """``--help-all`` lists every option once, the common ones first, succeeds and ends without the hint."""
     parser = parser_of(*SETTING_FIELDS)
+    short_help = parser.format_help()
+    with pytest.raises(SystemExit) as caught:
+        parser.parse_args(["--help-all"])
+    full_help = capsys.readouterr().out
     shown = [name for name in MUST_SETTINGS if name not in ENVIRONMENT_ONLY_SETTINGS]
     others = SETTING_FIELDS.keys() - set(shown) - set(ENVIRONMENT_ONLY_SETTINGS)
     # A help line starts with its option, after two spaces.
-    short, full = (
-        re.findall(r"^  --([a-z-]+)", text, re.MULTILINE)
-        for text in (parser.format_help(), parser.format_full_help())
-    )
+    short, full = (re.findall(r"^  --([a-z-]+)", text, re.MULTILINE) for text in (short_help, full_help))
     names = [name.replace("-", "_") for name in full]
 
     assert [name.replace("-", "_") for name in short] == ["help_all", *shown]
     assert names[: len(short)] == ["help_all", *shown]
     assert sorted(names[len(short) :]) == sorted(others)
-    assert parser.format_help().endswith(f"\n{len(others)} more settings: `aggregator --help-all`.\n")
-    assert "--help-all`" not in parser.format_full_help()
-    assert parser.format_help() == parser.format_help()
-
-
-def test_help_all_prints_the_full_help_and_succeeds(capsys: pytest.CaptureFixture[str]) -> None:
-    """As ``--help`` does."""
-    parser = parser_of(*SETTING_FIELDS)
-
-    with pytest.raises(SystemExit) as caught:
-        parser.parse_args(["--help-all"])
-
+    assert short_help.endswith(f"\n{len(others)} more settings: `aggregator --help-all`.\n")
+    assert "--help-all`" not in full_help
+    assert full_help.partition("\n\n")[0] == short_help.partition("\n\n")[0]
     assert caught.value.code == 0
-    assert capsys.readouterr().out == parser.format_full_help()
 
 
 def test_a_command_with_few_settings_lists_all_of_them() -> None:
@@ -140,10 +135,22 @@ def test_every_named_setting_exists() -> None:
 
 
 def test_an_unknown_option_is_an_error_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
-    """It names the help of the command, also below another one, and an option of nearly that name."""
+    """It names the help of the command, also below another one, and an option of nearly that name.
+
+    An option of other commands is called that, not a mistyped one.
+    """
     for words, message in (
         (["serve", "--prt", "1"], "aggregator serve: unrecognized arguments: --prt 1; did you mean --port?"),
         (["keys", "list", "--x"], "aggregator keys list: unrecognized arguments: --x"),
+        (
+            ["migrate", "--port"],
+            "aggregator migrate: unrecognized arguments: --port; --port is an option of serve, doctor",
+        ),
+        (
+            ["explain", "A", "B", "--port=1"],
+            "aggregator explain: unrecognized arguments: --port=1; --port is an option of serve, doctor, "
+            "here --server URL",
+        ),
     ):
         with pytest.raises(SystemExit):
             options.build_parser().parse_args(words)

@@ -48,7 +48,7 @@ def test_a_restored_store_is_recognized(
     manifest.write_text("file appendonly.aof.1.incr.aof seq 1 type i\n")
 
     assert run("doctor", "--data-dir", str(tmp_path), "--port", str(free_port)) == 0
-    assert "Not running; 0.3 MB on disk." in capsys.readouterr().out
+    assert "Not running; 0.3 MB on disk, which --audit reads." in capsys.readouterr().out
 
     manifest.unlink()
     assert run("doctor", "--data-dir", str(tmp_path), "--port", str(free_port)) == 2
@@ -242,6 +242,9 @@ def test_a_faulty_file_of_outlets_is_reported(
 
     assert run("doctor", *options, "--outlets-file", str(file)) == 2
     assert f"wrong  files     outlets_file: {file} is not valid TOML" in capsys.readouterr().out
+    file.write_text("[[outlets]]\nname = 7\n")
+    assert run("doctor", *options, "--outlets-file", str(file)) == 2
+    assert "got `int` - at `outlets[0].name`" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from aggregator.auth.api_keys import API_KEYS_KEY, ApiKeys
 from aggregator.cli import main
 from aggregator.events.webhooks.outbox import OUTBOX_KEY
 from aggregator.store.base import Put
+from tests.support.server_fixture import serving_alone
 from tests.support.stores import open_patient_store
 
 
@@ -76,6 +78,9 @@ def test_missing_and_expired_keys_are_reported(
     public = access_findings("--host", "192.0.2.7")
     assert public[0] == 2
     assert public[1][0].startswith("wrong: No keys: the service does not start on 192.0.2.7")
+    proxied = access_findings("--public-url", "https://news.example")
+    assert proxied[0] == 2
+    assert proxied[1][0].startswith("wrong: No keys: everybody who reaches https://news.example may read and")
     assert access_findings("--host", "192.0.2.7", "--auth-disabled")[1] == [
         "note: No keys: the service is open to every machine that can reach it."
     ]
@@ -142,3 +147,17 @@ def test_untrusted_sources_are_listed(
 
     assert main(["doctor", "--store-url", valkey_url, f"--port={free_port}"]) == 0
     assert "note   sources   Untrusted, so not stored: rivall" in capsys.readouterr().out
+
+
+@pytest.mark.services
+def test_a_running_service_with_a_bootstrap_key_is_not_called_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Doctor, which does not know the key, asks it; on another port the service is not offered again."""
+    with serving_alone(tmp_path, AGGREGATOR_BOOTSTRAP_KEY="k" * 32) as (_, url):
+        data, port = str(tmp_path / "data"), url.rpartition(":")[2]
+        assert main(["doctor", "--data-dir", data, "--port", port]) == 0
+        assert "the running service requires its bootstrap key" in capsys.readouterr().out
+        assert main(["doctor", "--data-dir", data, "--port", "1"]) == 0
+        said = capsys.readouterr().out
+        assert "starts the service" not in said and "again with the --port of the service." in said

@@ -21,8 +21,13 @@ from tests.support.server_fixture import serving_alone
 pytestmark = pytest.mark.services
 
 
-def test_a_server_gives_the_same_verdicts_and_stops_at_sigterm(tmp_path: Path) -> None:
-    """Over HTTP and in this process the answers are equal, except for the order of equal related articles."""
+def test_a_server_gives_the_same_verdicts_and_stops_at_sigterm(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Over HTTP and in this process the answers are equal, except for the order of equal related articles.
+
+    A service behind a proxy that requires no key says who can write.
+    """
     articles = write_jsonl(
         tmp_path / "articles.jsonl",
         *(article_body(row) for row in ROWS.values()),
@@ -32,10 +37,12 @@ def test_a_server_gives_the_same_verdicts_and_stops_at_sigterm(tmp_path: Path) -
     local, remote = tmp_path / "local.jsonl", tmp_path / "remote.jsonl"
     assert run("ingest", "--store", "memory", "--out", str(local), articles) == 1
 
-    with serving_alone(tmp_path, "--store-url", "memory") as (process, url):
+    behind = ("--public-url", "https://news.example")
+    with serving_alone(tmp_path, "--store-url", "memory", *behind) as (process, url):
         assert run("ingest", "--server", url, "--out", str(remote), articles) == 1
         process.send_signal(signal.SIGTERM)
         assert process.wait(HANG_LIMIT_S) == 0
+    assert "everybody who reaches https://news.example may read and write" in capfd.readouterr().err
 
     assert list(map(timeless_answer, local.read_text().splitlines())) == list(
         map(timeless_answer, remote.read_text().splitlines())

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_199, 244
 MAX_LINES = {  # of each package of the server; modules at its top share one
-    "analysis": 4_616,
+    "analysis": 4_608,
     "auth": 497,
     "background": 242,
     "backup": 494,
@@ -26,12 +26,12 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "events": 7_479,
     "http": 6_748,
     "index": 5_318,
-    "ingest": 1_906,
+    "ingest": 1_903,
     "provenance": 1_199,
-    "queries": 1_560,
-    "runtime": 1_090,
+    "queries": 1_578,
+    "runtime": 1_101,
     "store": 3_831,
-    "top": 2_423,
+    "top": 2_425,
 }
 MAX_REPOSITORY_LINES = 60_804  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_200  # modules of tests/ without test cases, which have no budget

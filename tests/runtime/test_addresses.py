@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from aggregator.runtime.addresses import bind_error, command, describe_store, redact_url, service_url
+from aggregator.runtime.addresses import (
+    bind_error,
+    command,
+    describe_store,
+    redact_url,
+    service_url,
+    with_options,
+)
 from aggregator.settings import Settings
 
 
@@ -30,6 +37,11 @@ def test_a_command_can_be_typed_as_it_is(tmp_path: Path, monkeypatch: pytest.Mon
     )
     chosen = command("doctor", Settings(store_url="redis://u:p@a/1", data_dir="b"))
     assert chosen == "`aggregator doctor --config my.toml --store-url redis://a/1`"
+    hint = with_options(
+        "See `aggregator keys list`; `aggregator fit` fits.", Settings(store_url="redis://a/1")
+    )
+    assert hint == ("See `aggregator keys list --config my.toml --store redis://a/1`; `aggregator fit` fits.")
+    assert command("ingest FILE --server URL", Settings()) == "`aggregator ingest FILE --server URL`"
     monkeypatch.setattr("sys.argv", [str(program), "serve", "--config", "my.toml", "--port=9000"])
     assert command("doctor", other) == "`aggregator doctor --config my.toml --port 9000`"
 

@@ -57,8 +57,7 @@ def _import_snowball() -> ModuleType:
     if "nltk" in sys.modules:
         return importlib.import_module("nltk.stem.snowball")
     found = importlib.util.find_spec("nltk")
-    if found is None or found.submodule_search_locations is None:
-        raise ImportError("nltk is not installed")
+    assert found is not None and found.submodule_search_locations is not None
     for name in _NOT_RUN:
         package = ModuleType(name)
         package.__path__ = [str(Path(d, *name.split(".")[1:])) for d in found.submodule_search_locations]

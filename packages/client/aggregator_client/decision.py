@@ -37,7 +37,7 @@ class Decision:
             the article.
         answer: The whole answer; None if unknown or refused.
         stored: Whether ``undo`` would remove it: this call stored it first, to be kept (``answer.created``).
-            A duplicate is ``answer.stored``, too.
+            A duplicate is ``answer.stored``, too; what an untrusted source sent is not, whatever ``keep``.
         problem: Why ``answer`` is None, in one sentence.
         kind: Likewise, in one word: "refused", "taken_down", or the ``kind`` of ``Unavailable``.
     """

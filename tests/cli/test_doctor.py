@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from aggregator.cli import doctor
+from aggregator.cli.doctor import acl_command
 from aggregator.cli.doctor_contents import Finding, note, ok
 from aggregator.settings import Settings
 from aggregator.store.embedded import EmbeddedServer
@@ -260,3 +261,21 @@ def test_a_faulty_file_of_outlets_is_reported(
 def test_an_unencrypted_remote_store_is_noted(url: str, is_noted: bool) -> None:
     """Passwords and articles would be readable on the network."""
     assert bool(list(doctor.check_tls(url))) == is_noted
+
+
+@pytest.mark.redis
+def test_the_printed_user_is_one_that_the_server_can_create(
+    redis_url: str, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Redis before 7.2 refuses rights that it does not know; a server that does not answer gets all."""
+    assert run("doctor", "--acl", "--store-url", redis_url) == 0
+    with direct_client(redis_url) as client:
+        words = capsys.readouterr().out.replace("PASSWORD", "pw").split()
+        assert client.execute_command(*words) == b"OK"  # type: ignore[no-untyped-call]
+        client.execute_command("ACL DELUSER aggregator")  # type: ignore[no-untyped-call]
+    assert "+client|setinfo" not in acl_command("", "Redis 7.0.15")
+    assert "+client|setinfo" in acl_command("", "Redis 7.2.1") and "+waitaof" in acl_command("", "Valkey 7.2")
+
+    assert run("doctor", "--acl", "--store-url", f"redis://127.0.0.1:{free_port}") == 0
+    said = capsys.readouterr()
+    assert "+waitaof" in said.out and "before version 7.2 Redis knows no +waitaof" in said.err

@@ -99,8 +99,7 @@ class ConciseArgumentParser(argparse.ArgumentParser):
 
 
 class _HelpAll(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        assert isinstance(parser, ConciseArgumentParser)
+    def __call__(self, parser: Any, *_: object) -> None:
         parser.usage = parser.format_usage().partition(": ")[2].rstrip()  # that of the short help
         parser.epilog = None
         for action, text in parser.advanced:

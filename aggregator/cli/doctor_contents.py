@@ -126,13 +126,12 @@ def _no_keys_finding(settings: Settings, expired_count: int) -> Finding:
     if expired_count:
         expired = f"All {expired_count} keys have expired, so every request is rejected; {create}"
         return wrong("access", expired, errors.EXIT_CONFIGURATION_ERROR)
+    problem = f"everybody who reaches {settings.public_url} may read and write"
     if not is_loopback(settings.host):
-        refused = f"No keys: the service does not start on {settings.host}, which other machines can reach;"
-        return wrong("access", f"{refused} {create}", errors.EXIT_CONFIGURATION_ERROR)
-    if settings.public_url and not settings.user_header:
-        opened = f"No keys: everybody who reaches {settings.public_url} may read and write;"
-        return wrong("access", f"{opened} {create}", errors.EXIT_CONFIGURATION_ERROR)
-    return note("access", "No keys: the service is open to every program on this machine.")
+        problem = f"the service does not start on {settings.host}, which other machines can reach"
+    elif not settings.public_url or settings.user_header:
+        return note("access", "No keys: the service is open to every program on this machine.")
+    return wrong("access", f"No keys: {problem}; {create}", errors.EXIT_CONFIGURATION_ERROR)
 
 
 async def _check_detector(service: Service) -> list[Finding]:

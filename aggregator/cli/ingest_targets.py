@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from aggregator import errors, jsonl
@@ -37,8 +37,6 @@ RETRYABLE: tuple[type[errors.AggregatorError], ...] = (errors.StoreUnavailable, 
 MAX_ANALYSIS_PROCESSES = 4
 PARALLEL_ABOVE_BYTES = 4_000_000  # input size from which on the start of analysis processes pays off
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True)
 class BatchDefaults:
@@ -58,11 +56,6 @@ class BatchDefaults:
         values = {"dry_run": dry_run and "true", "policy": self.profile, "backfill": self.backfill and "true"}
         given = urlencode({name: value for name, value in values.items() if value})
         return f"?{given}" if given else ""
-
-
-async def until_available(step: Callable[[], Awaitable[T]]) -> T:
-    """Repeat ``step`` while the store is unavailable or the work limited."""
-    return await retry_forever.until_available(step, RETRYABLE)
 
 
 def check_target_options(args: argparse.Namespace) -> None:

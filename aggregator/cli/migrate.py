@@ -14,7 +14,7 @@ from aggregator import jsonl
 from aggregator.analysis.analyzer import group_of
 from aggregator.app import Service, build_index, open_service
 from aggregator.cli.ingest import strip_labels
-from aggregator.cli.ingest_targets import until_available
+from aggregator.cli.ingest_targets import RETRYABLE
 from aggregator.cli.progress import ItemProgress
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import Article, IndexLayout
@@ -135,11 +135,9 @@ async def _copy(
     """Copy from the files, then whatever is missing; True if nothing is. Adds to ``rejected``."""
     throttle, not_stored = service.articles.load_control.throttle, 0
     with ItemProgress("articles", shown=not args.no_progress) as progress:
-
-        def on_progress(stats: BackfillStats) -> None:
-            progress.set_count(stats.examined)
-
-        backfill = Backfill(index, writer, on_progress, throttle, until_available)
+        backfill = Backfill(
+            index, writer, lambda stats: progress.set_count(stats.examined), throttle, RETRYABLE
+        )
         if args.files:
             articles = _read_articles(args.files, service.settings.max_body_bytes, rejected)
             not_stored = (await backfill.from_articles(articles)).not_stored

@@ -64,10 +64,8 @@ class Command:
             common_options.add_progress_option(command)
         if self.store:
             common_options.add_target_options(command, server=self.server)
-        add_settings = (
-            common_options.add_policy_options if self.profiles else common_options.add_settings_options
-        )
-        add_settings(command, self.settings)
+        common_options.add_settings_options(command, self.settings)
+        command.set_defaults(accepts_profiles=self.profiles)
         return command
 
 

@@ -8,10 +8,9 @@ Both run under the bulk throttle.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from aggregator.index import Index
 from aggregator.index.codec.record_codec import decompress_text
 from aggregator.ingest.dual_write import DualWriter, PostedArticle
 from aggregator.ingest.load_control import BulkThrottle, throttled_slice
+from aggregator_client.retry_forever import until_available
 
 BATCH_ARTICLES = 64
 STREAM_ITEMS_PER_READ = 512
@@ -47,18 +47,11 @@ class BackfillStats:
         self.left_ids += [item.record.id for item in items][: NAMED_IDS - len(self.left_ids)]
 
 
-Retry = Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]
-
-
-async def run_once(step: Callable[[], Awaitable[Any]]) -> Any:
-    """Run ``step`` without retries."""
-    return await step()
-
-
 class Backfill:
     """Copies the articles of the serving spaces of ``index`` by ``writer``.
 
-    ``on_progress`` is called after each batch; ``retry`` repeats a step until it succeeds.
+    ``on_progress`` is called after each batch; a step is repeated while it raises one of
+    ``retryable``.
     """
 
     def __init__(
@@ -67,17 +60,18 @@ class Backfill:
         writer: DualWriter,
         on_progress: Callable[[BackfillStats], None],
         throttle: BulkThrottle | None = None,
-        retry: Retry = run_once,
+        retryable: tuple[type[Exception], ...] = (),
     ) -> None:
         self._index, self._writer, self._on_progress = index, writer, on_progress
-        self._throttle, self._retry = throttle, retry
+        self._throttle = throttle
+        self._retried = partial(until_available, retryable=retryable)
 
     async def from_store(self) -> BackfillStats:
         """Copy all articles, each space in order of arrival, from their stored texts."""
         stats = BackfillStats()
         for space in self._index.spaces:
-            for numbers in await self._retry(partial(_number_batches, self._index, space)):
-                await self._retry(partial(self._copy_stored, space, numbers, stats))
+            for numbers in await self._retried(partial(_number_batches, self._index, space)):
+                await self._retried(partial(self._copy_stored, space, numbers, stats))
                 self._on_progress(stats)
         return stats
 
@@ -87,10 +81,10 @@ class Backfill:
         batch: dict[str, Article] = {}
         for article in articles:
             if article.id in batch or len(batch) == BATCH_ARTICLES:
-                await self._retry(partial(self._copy_given, batch, stats))
+                await self._retried(partial(self._copy_given, batch, stats))
                 batch = {}
             batch[article.id] = article
-        await self._retry(partial(self._copy_given, batch, stats))
+        await self._retried(partial(self._copy_given, batch, stats))
         return stats
 
     async def _copy_given(self, batch: dict[str, Article], stats: BackfillStats) -> None:

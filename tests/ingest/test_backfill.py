@@ -13,7 +13,7 @@ from aggregator.analysis.features import HashedModel
 from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.analysis.simhash import FloatArray
 from aggregator.app import AnalysisPools, build_dual_writer
-from aggregator.cli.ingest_targets import until_available
+from aggregator.cli.ingest_targets import RETRYABLE
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, NotFound, Overloaded, StoreUnavailable, TakenDown
@@ -297,7 +297,7 @@ async def test_steps_are_repeated_until_they_succeed(
 
     monkeypatch.setattr(process.dual_writer, "_analyze_many", analyze_later)
     monkeypatch.setattr(process.index.store, "put", put_later)
-    backfill = Backfill(process.index, process.dual_writer, lambda _: None, retry=until_available)
+    backfill = Backfill(process.index, process.dual_writer, lambda _: None, retryable=RETRYABLE)
     if from_file:
         articles = [Article(id=id_, text=text, lang="eo") for id_, text in TEXTS.items()]
         stats = await backfill.from_articles(iter(articles))

@@ -271,8 +271,8 @@ def test_the_printed_user_is_one_that_the_server_can_create(
     assert run("doctor", "--acl", "--store-url", redis_url) == 0
     with direct_client(redis_url) as client:
         words = capsys.readouterr().out.replace("PASSWORD", "pw").split()
-        assert client.execute_command(*words) == b"OK"  # type: ignore[no-untyped-call]
-        client.execute_command("ACL DELUSER aggregator")  # type: ignore[no-untyped-call]
+        assert client.execute_command(*words) == b"OK"
+        client.execute_command("ACL DELUSER aggregator")
     assert "+client|setinfo" not in acl_command("", "Redis 7.0.15")
     assert "+client|setinfo" in acl_command("", "Redis 7.2.1") and "+waitaof" in acl_command("", "Valkey 7.2")
 

@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from aggregator.cli.ingest_targets import until_available
+from aggregator.cli.ingest_targets import RETRYABLE
 from aggregator.errors import EXIT_INTERRUPTED, InvalidInput, Overloaded, StoreUnavailable
 from aggregator_client import retry_forever
 from tests.cli.helpers import OTHER, ROOT, article_body, write_jsonl
@@ -37,7 +37,7 @@ async def test_a_step_is_repeated_until_it_succeeds() -> None:
             raise failures.pop()
         return "done"
 
-    assert await until_available(step) == "done"
+    assert await retry_forever.until_available(step, RETRYABLE) == "done"
 
 
 async def test_other_errors_are_final() -> None:
@@ -47,7 +47,7 @@ async def test_other_errors_are_final() -> None:
         raise InvalidInput("no")
 
     with pytest.raises(InvalidInput):
-        await until_available(step)
+        await retry_forever.until_available(step, RETRYABLE)
 
 
 async def test_a_long_wait_is_logged_once_a_minute(
@@ -63,7 +63,7 @@ async def test_a_long_wait_is_logged_once_a_minute(
             raise StoreUnavailable("away")
 
     with caplog.at_level(logging.WARNING):
-        await until_available(step)
+        await retry_forever.until_available(step, RETRYABLE)
     assert caplog.messages == ["articles not processed yet, retrying until it succeeds: away"] * 2
 
 

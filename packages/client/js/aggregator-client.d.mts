@@ -613,7 +613,7 @@ export interface RelatedIn {
   until?: string | null;
   /** None of these whole names. */
   exclude_source?: Array<string> | null;
-  /** Neither these nor their copies. */
+  /** Neither these nor their copies; each repeats the parameter, and unknown ids have no effect. */
   exclude_ids?: Array<string> | null;
   /** Age before now at which an answer counts half, similar scores as equal, e.g. 12h; 0: by score. Default: 7d before the article asked about, and over 3d apart it has to be likelier. */
   half_life?: string | null;
@@ -661,11 +661,11 @@ export interface RelatedQuery {
   since?: string | null;
   /** Published (else arrived) before this time or age. */
   until?: string | null;
-  /** Only from these outlets. */
+  /** Only from these whole names. */
   source?: Array<string>;
   /** None of these whole names. */
   exclude_source?: Array<string>;
-  /** Neither these nor their copies. */
+  /** Neither these nor their copies; each repeats the parameter, and unknown ids have no effect. */
   exclude_ids?: Array<string>;
   /** Only articles in this language, e.g. "de"; "und": no language was detected. */
   lang?: string | null;

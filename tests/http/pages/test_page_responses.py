@@ -188,6 +188,18 @@ async def test_an_old_article_does_not_lead_a_report(client: Client, real: Servi
     assert re.search("dated <time[^>]*>[^<]*</time>, arrived <time", page)
 
 
+async def test_a_published_event_says_which_toll_grew(client: Client, real: Service) -> None:
+    """On report, list and wall; without new items none are named."""
+    published = EditorAction("set_work_status", "Ann", 5, "e1", work_status="published", id=1)
+    fields = {"tolls": ((5, "dead", 11), (6, "dead", 1500)), "actions": (published,), "times": (1,)}
+    quake = event("e1", "Quake", ["one"], work_status="published", **fields)
+    await commit_event(real.events.repository, "fired", quake, 1)
+
+    for path in ("/events/e1", "/", "/?kiosk=true"):
+        page = await (await client.get(path)).text()
+        assert '<span class="work since back">11 → 1\u202f500 dead since</span>' in page, path
+
+
 async def test_the_history_says_what_was_undone_twice(client: Client, real: Service) -> None:
     """In one pair of quotation marks."""
     ids = ((1, None), (2, 1), (3, 2))

@@ -30,7 +30,7 @@ class EventItemOut(Struct):
     published_at: Annotated[datetime | None, doc("Stated by the outlet or null.", "2026-11-20T08:00:00Z")]
     arrived_at: Annotated[datetime, doc("Time at which it was stored first.", "2026-11-20T08:00:05.120000Z")]
     basis: Annotated[TimeBasis, doc("Which time counts: published, or arrived or claimed.", "published")]
-    doubtful: Annotated[bool, doc("Whether it has under two of the event's terms, or is too early.", False)]
+    doubtful: Annotated[bool, doc("Whether it is like hardly any of the others, or too early.", False)]
     copy_of: Annotated[str | None, doc("Id of the article that it duplicates; null: an original.", "pool-1")]
 
 

@@ -26,7 +26,6 @@ def _squared_norm(counts: Counter[str]) -> int:
     return sum(n * n for n in counts.values())
 
 
-@lru_cache(maxsize=4096)
 def title_terms(title: str, lang: str) -> frozenset[str]:
     """The distinct index terms of a headline."""
-    return frozenset(tokenizer.tokenize(title, lang))
+    return frozenset(_term_counts(title, lang))

@@ -126,9 +126,8 @@ def _with_choice(event: Event, chosen: ChosenHeadline | None) -> Event:
 
 
 def merge_events(into: Event, absorbed: Event, action: EditorAction) -> tuple[Event, Event]:
-    """Return both events after an editor's merge: the surviving one and the absorbed one."""
+    """Return both events after an editor's merge, survivor first; an action of both is listed once."""
     survivor = merge_newsroom_state(merge_into(into, absorbed), absorbed)
-    # What moved articles between the two is in the trail of each.
     actions = sorted(dict.fromkeys((*into.actions, *absorbed.actions)), key=lambda a: a.at_ms)
     return (
         record_action(replace(survivor, actions=tuple(actions)), action),
@@ -189,9 +188,8 @@ def _split_id(action: EditorAction) -> str:
 
 def merge_newsroom_state(into: Event, absorbed: Event) -> Event:
     """Return ``into`` with the notes of ``absorbed``, and its assignment unless ``into`` has one."""
-    notes, of = merge_notes(into.notes, absorbed.notes), into
-    if into.work_status == "open" and not into.assignee:
-        of = absorbed
+    notes = merge_notes(into.notes, absorbed.notes)
+    of = absorbed if into.work_status == "open" and not into.assignee else into
     return replace(into, notes=notes, assignee=of.assignee, work_status=of.work_status)
 
 

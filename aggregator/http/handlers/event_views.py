@@ -133,6 +133,7 @@ ARTICLES_PER_READ = 100
 # Articles whose headlines are compared for alternatives, the newest.
 MAX_HEADLINES = 300
 MAX_KEPT_ARTICLES = 20_000
+MIN_ALIKE, MAX_PEERS = 0.1, 100
 # Metadata of an article may change without its event.
 MAX_AGE_MS = 60_000
 CSV_TYPE = "text/csv"
@@ -151,7 +152,7 @@ class EventItem(msgspec.Struct, frozen=True):
 
     at_ms     when it was published, as the event counts it; ``copy_of``: "" for an original
     has_text  whether more than its headline is known; ``basis``: how ``at_ms`` is known
-    doubtful  under two terms of the event, or too early, unless an editor moved it there
+    doubtful  shares no two terms with a tenth of the others, or too early, unless an editor put it there
     """
 
     id: str
@@ -205,8 +206,9 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
     """The articles of an event, read now. Raises StoreUnavailable."""
     facts, (moved, returned, merged_ids) = items_of(event), arranged_in(event)
     merged = (await service.events.repository.get_many(sorted(merged_ids))).values()
-    subjects = [{term for term, _ in each.profile} for each in (event, *merged)]
+    put_in = moved | {id_ for each in merged for id_ in each.items} - returned
     items: list[EventItem] = []
+    terms_of: dict[str, set[str]] = {}
     said: list[Said] = []
     records: list[ArticleRecord] = []
     for start in range(0, len(event.items), ARTICLES_PER_READ):
@@ -216,11 +218,7 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
         for article in found:
             match, record, fact = article.outcome.match, article.record, facts[article.record.id]
             terms = story_terms(record.title, record.lang, record.terms, record.opening_mask)
-            words = {VARIANTS.get(term, term) for term, _ in terms}
-            known = subjects[:1] if record.id in returned else subjects
-            common = (len(about & words) for about in known if len(about) >= MIN_COMMON_TERMS)
-            is_strange = max(common, default=MIN_COMMON_TERMS) < MIN_COMMON_TERMS
-            is_early = event.first is not None and fact.at_ms < event.first[0]
+            terms_of[record.id] = {VARIANTS.get(term, term) for term, _ in terms}
             said.append((fact.at_ms, record.source, figures_in(record.title, record.lang)))
             items.append(
                 fields_of(
@@ -231,15 +229,27 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
                     copy_of=match.canonical_id if match else "",
                     has_text=record.text_words > 0,
                     basis="published" if fact.claim_ms is None else "claimed" if fact.claim_ms else "arrived",
-                    doubtful=(is_early or is_strange) and record.id not in moved,
+                    doubtful=event.first is not None and fact.at_ms < event.first[0],
                 )
             )
         records = (records + [article.record for article in found])[-MAX_HEADLINES:]
         await asyncio.sleep(0)  # 100 articles are 10 ms of the event loop
+    doubtful = await asyncio.to_thread(strange_articles, terms_of) if event.profile else set[str]()
+    doubtful = (doubtful | {item.id for item in items if item.doubtful}) - put_in
+    items = [msgspec.structs.replace(item, doubtful=item.id in doubtful) for item in items]
     by_id = {item.id: item for item in items}
     alternatives = [by_id[r.id] for r in headline_alternatives(records, event.title)]
     items.sort(key=lambda i: (i.at_ms, i.arrived_ms))
     return EventItems(tuple(items), tuple(alternatives), figures_over_time(said))
+
+
+def strange_articles(terms_of: Mapping[str, set[str]]) -> set[str]:
+    """Ids of articles with ``MIN_COMMON_TERMS`` terms of under ``MIN_ALIKE`` of ``MAX_PEERS`` others."""
+    peers, found = list(terms_of.items())[:: max(1, len(terms_of) // MAX_PEERS)], set[str]()
+    for id_, own in terms_of.items():
+        alike = [len(own & terms) >= MIN_COMMON_TERMS for peer, terms in peers if peer != id_]
+        found |= {id_} if sum(alike) < MIN_ALIKE * len(alike) else set()
+    return found
 
 
 async def get_items(request: web.Request, id_: str) -> EventItemsOut:
@@ -279,11 +289,7 @@ def to_csv(items: Iterable[EventItem]) -> str:
 
 
 def _safe_cell(value: str) -> str:
-    r"""The value, behind an apostrophe if a spreadsheet would take it for a formula.
-
-    >>> _safe_cell('=HYPERLINK("x")'), _safe_cell("Storm - the facts")
-    ('\'=HYPERLINK("x")', 'Storm - the facts')
-    """
+    """The value, behind an apostrophe if a spreadsheet would take it for a formula."""
     return "'" + value if _FORMULA_START.match(value) else value
 
 

@@ -159,10 +159,7 @@ class DeliveryView:
 async def load_deliveries(
     service: Service, targets: Collection[Subscription], *, detail: bool = False, of_removed: bool = False
 ) -> DeliveryView:
-    """What is known of some targets. ``detail``: pending and abandoned deliveries of the only one, too.
-
-    ``of_removed``: with the history of targets that were removed.
-    """
+    """Some targets; ``detail``: with what waits or was given up, ``of_removed``: with history of others."""
     queue = service.background.webhook_dispatcher.queue
     ids = frozenset(target.id for target in targets)
     attempts = queue.attempts(None if of_removed else ids, MAX_HISTORY)

@@ -39,7 +39,7 @@ class StoredSpace(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``models_dir``: an absolute path ("": the bundled models). ``program``: the version that wrote it.
     ``copied_to``: spaces with all its articles, while it has ``copied_version`` (b"": while each write goes
-    to both). ``written``: by the service that recorded its writes last.
+    to both). ``written``: by every service that has recorded its writes since it was set.
     """
 
     model: str = ""
@@ -135,13 +135,11 @@ class ForeignIndex:
         read: Sequence[str],
         clock: Callable[[], int],
     ) -> None:
-        self._store = store
+        self._store, self._clock = store, clock
         self._own = dict(own)
-        self._serving = tuple(serving)
-        self._read = tuple(read)
-        self._clock = clock
+        self._serving, self._read = tuple(serving), tuple(read)
         self._counted: dict[str, tuple[int, ForeignSpace]] = {}
-        self.articles = 0
+        self.articles, self._has_recorded = 0, False
 
     async def check(self) -> str | None:
         """The readiness check; ``articles`` then counts the unread articles. Raises StoreUnavailable."""
@@ -164,9 +162,13 @@ class ForeignIndex:
 
     async def record_writes(self) -> None:
         """For processes that store articles: copies of the serving spaces elsewhere become incomplete."""
+        is_first, self._has_recorded = not self._has_recorded, True  # then what others recorded stays
 
         def edit(registry: Registry) -> Registry:
-            written = {s: msgspec.structs.replace(e, written=s in self._own) for s, e in registry.items()}
+            written = {
+                s: msgspec.structs.replace(e, written=s in self._own and (e.written or is_first))
+                for s, e in registry.items()
+            }
             return written | {
                 space: msgspec.structs.replace(entry, copied_to=(), copied_version=b"")
                 for space, entry in written.items()

@@ -102,6 +102,15 @@ async def test_the_service_that_runs_records_what_it_writes_to(store: Store) -> 
     await checker(store, CURRENT).record_writes()
     assert await written() == {CURRENT_SPACE}
 
+    migrating, former = checker(store, CURRENT, OTHER), checker(store, CURRENT)
+    for _ in range(2):  # both run, and repeat it every 5 s
+        await migrating.record_writes()
+        await former.record_writes()
+    await migrating.record_writes()
+    assert await written() == {CURRENT_SPACE}, "not every service writes to both"
+    await checker(store, CURRENT, OTHER).record_writes()
+    assert await written() == {CURRENT_SPACE, OTHER_SPACE}, "the former one was restarted"
+
 
 async def test_entries_without_records_are_not_counted(store: Store) -> None:
     """Deleted and expired articles leave entries in the buckets."""

@@ -245,12 +245,8 @@ def _read_rows(file: str, progress: ProgressCallback | None) -> Iterator[Numbere
         return _csv_rows(file, progress)
     if file != jsonl.STDIN and _starts_with(file, PARQUET_MAGIC):
         return _parquet_rows(file, progress)
-    return _json_rows(file, progress)
-
-
-def _json_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:
-    for line in jsonl.read_lines([file], max_line_bytes=MAX_LINE_BYTES, progress=progress):
-        yield line.number, line.error if line.error is not None else line.data
+    lines = jsonl.read_lines([file], max_line_bytes=MAX_LINE_BYTES, progress=progress)
+    return ((line.number, line.data if line.error is None else line.error) for line in lines)
 
 
 def _csv_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:

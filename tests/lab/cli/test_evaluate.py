@@ -194,6 +194,9 @@ def test_own_data_is_judged_by_the_protocol_of_its_columns(
 
     printed = capsys.readouterr()
     assert f"`aggregator evaluate {protocol}`" in printed.err
+    if columns:
+        mapped = "in same (from is_duplicate), text1 (from question1), text2 (from question2): "
+        assert mapped in printed.err
     assert counted in printed.out
 
 

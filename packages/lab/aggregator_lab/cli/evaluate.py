@@ -66,7 +66,10 @@ def own(args: argparse.Namespace, settings: Settings) -> int:
     if args.errors and not wanted:
         raise InvalidInput("--errors needs labels; `evaluate duplicates FILE --page judge.html` needs none.")
     found = f"columns {', '.join(wanted)}" if wanted else "no labels (cluster, or text1, text2 and same)"
-    print(f"{found} in {', '.join(sorted(columns))}: `aggregator evaluate {name}`", file=sys.stderr)
+    given = dict(args.column)
+    own_names = sorted(columns - ({*given.values()} - {*COLUMNS}))
+    shown = ", ".join(f"{c} (from {given[c]})" if c in given else c for c in own_names)
+    print(f"{found} in {shown}: `aggregator evaluate {name}`", file=sys.stderr)
     chosen = args.protocols[name].parse_args([*args.files, *(["--json"] if args.json else [])])
     for option in (*SETTING_FIELDS, "config_file", "column", "errors"):
         if hasattr(args, option):

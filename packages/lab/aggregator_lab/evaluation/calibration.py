@@ -94,10 +94,8 @@ def duplicate_curves(analyses: Sequence[Analysis], labels: Sequence[str], seed: 
 def check_article_count(articles: Sequence[object]) -> None:
     """Raise InvalidInput for more than ``MAX_ARTICLES``."""
     if len(articles) > MAX_ARTICLES:
-        raise InvalidInput(
-            f"Curves compare all pairs of articles: give at most {MAX_ARTICLES} labeled articles, "
-            f"not {len(articles)}."
-        )
+        limit = f"give at most {MAX_ARTICLES} labeled articles, not {len(articles)}"
+        raise InvalidInput(f"Curves compare all pairs of articles: {limit}.")
 
 
 def threshold_advice(curves: Sequence[Curve]) -> str:

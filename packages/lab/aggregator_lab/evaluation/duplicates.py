@@ -123,7 +123,8 @@ def format_table(report: DuplicatesReport) -> str:
         sums = [sum(row[name] for row in hidden) for name in ("articles", "duplicates", "dropped", "wrong")]
         shown.append(_row(f"{len(hidden)} others", "", *sums))
     lines = [
-        f"duplicates by {report.method}; wrong: headline, opening and wording differ",
+        f"duplicates by {report.method}; wrong: at least so many, whose headline, opening and "
+        "wording all differ; judge a sample with --page",
         f"{'source':32} {'lang':8} {'articles':>9} {'duplicates':>10} {'dropped':>7} {'wrong':>7} "
         f"{'share':>7}",
         *map(_format_row, [*shown, report.total()]),

@@ -144,9 +144,10 @@ def format_table(report: JudgmentReport) -> str:
     if report.judged:
         share = counts["wrong"] / report.judged
         lines += [
-            f"wrong: {share:.1%} of {report.judged} judged pairs, 95 % interval {low:.1%} to {high:.1%}",
-            f"the counter: {report.counted['wrong']} of the {counts['wrong']} wrong, "
-            f"{report.counted['right']} of the {counts['right']} right counted as wrong",
+            f"wrong: {share:.1%} of {report.judged} judged pairs, whatever the present rule says of them, "
+            f"95 % interval {low:.1%} to {high:.1%}",
+            f"headline, opening and wording all differ: in {report.counted['wrong']} of the "
+            f"{counts['wrong']} wrong, in {report.counted['right']} of the {counts['right']} right",
         ]
     lines += [
         f"judged {verdict}: {report.grouped[verdict]} of {counts[verdict]} in one group, "

@@ -287,7 +287,16 @@ async def test_an_answer_of_another_server_is_no_verdict() -> None:
     await server.close()
 
 
-@pytest.mark.parametrize("options", [{"url": "localhost:8080"}, {"on_failure": "ajar"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"url": "localhost:8080"},
+        {"on_failure": "ajar"},
+        {"deadline_s": 0},
+        {"deadline_s": "2"},
+        {"batch_deadline_s": -1},
+    ],
+)
 def test_invalid_options_are_rejected_by_the_constructor(options: dict[str, Any]) -> None:
     """When the client is created, not at the first article."""
     with pytest.raises(ConfigurationError):
@@ -305,6 +314,7 @@ async def test_the_blocking_client_has_the_same_calls(url: str) -> None:
             with pytest.raises(OSError), client.reservation({"id": "e", "text": story(4)}):
                 raise OSError
             verdicts.append(client.submit({"id": "f", "text": story(4)}).verdict)
+            assert client.readiness_problem() == ""
             assert client.ready() and client.get("a").id == "a" and client.delete("a")
             assert client.copies("c").canonical_id == "c" and client.events().events == []
             assert all(

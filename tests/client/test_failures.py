@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import ssl
@@ -181,7 +182,7 @@ async def test_an_invalid_article(mode: Any) -> None:
         }
 
 
-@pytest.mark.parametrize("status", [404, 405, 502])
+@pytest.mark.parametrize("status", [404, 405, 501, 502])
 @pytest.mark.usefixtures("virtual_time")
 async def test_an_error_page_of_another_server_is_no_answer(status: int) -> None:
     """A wrong URL must not look like a rejected article."""
@@ -193,3 +194,48 @@ async def test_an_error_page_of_another_server_is_no_answer(status: int) -> None
 
     assert decision.verdict == "unknown"
     assert decision.kind == ("unavailable" if status == 502 else "not_an_aggregator")
+
+
+@pytest.mark.parametrize("status", [200, 404, 501])
+async def test_a_batch_asks_another_server_once(status: int) -> None:
+    """As a single call does: 300 articles took two minutes to say that the URL is wrong."""
+    requests = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        requests.append(request.path)
+        return await misbehaving.page(status)(request)
+
+    async with misbehaving.serving(answer) as url, Client(url) as client:
+        decisions = await client.submit_many([ARTICLE] * 3)
+
+    assert {decision.kind for decision in decisions} == {"not_an_aggregator"}
+    assert requests == ["/v1/articles/batch"]
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_a_batch_that_no_tls_connection_carries_ends_within_the_shorter_deadline() -> None:
+    """Nothing was sent, as with a refused connection."""
+    loop = asyncio.get_running_loop()
+    async with failing("tls") as url, Client(url, deadline_s=2, batch_deadline_s=10_000) as client:
+        started_s = loop.time()
+        decisions = await client.submit_many([ARTICLE])
+
+        assert (decisions[0].kind, loop.time() - started_s < 1_000) == ("tls", True)
+
+
+@pytest.mark.parametrize("mode", ["open", "closed"])
+async def test_a_failed_insert_keeps_its_error_while_the_service_is_down(
+    mode: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """That the article stays reserved is logged and counted."""
+    async with AsyncExitStack() as running:
+        url, crawler, _ = await running.enter_async_context(real_service())
+        async with Client(url, key=crawler, on_failure=mode) as client:
+            with pytest.raises(ZeroDivisionError):
+                async with client.reservation(ARTICLE):
+                    await running.aclose()
+                    raise ZeroDivisionError
+
+    assert client.counts["undo_failed"] == 1
+    assert "the reservation of a could not be removed: " in caplog.text
+    assert "undo the decision again, or insert the article." in caplog.text

@@ -20,7 +20,7 @@ async def submit_lines(
     """One result per line, each a JSON article: the Decision, or why there is none after ``deadline_s``.
 
     ``query``: query string of the call, empty or with its question mark. ``unreached_s``: time limit while
-    nothing answers at the address, in seconds.
+    nothing answers at the address, in seconds. A server that is no aggregator is asked once.
     """
     results: list[Result] = [Unavailable("The article was not sent.")] * len(lines)
 
@@ -38,7 +38,7 @@ async def submit_lines(
                 results[number] = result
         attempts += 1
         failures = [result for result in results if isinstance(result, Unavailable)]
-        if failures and failures[-1].kind not in UNREACHED_KINDS:
+        if failures and failures[-1].kind not in (*UNREACHED_KINDS, "not_an_aggregator"):
             raise failures[-1]
 
     with suppress(Unavailable):  # it is among the results

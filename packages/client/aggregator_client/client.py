@@ -41,7 +41,14 @@ from aggregator_client.decision import (
     decode_decision,
     encode_article,
 )
-from aggregator_client.errors import ConfigurationError, InvalidInput, NotFound, TakenDown, Unavailable
+from aggregator_client.errors import (
+    ClientError,
+    ConfigurationError,
+    InvalidInput,
+    NotFound,
+    TakenDown,
+    Unavailable,
+)
 from aggregator_client.outcomes import Outcomes
 from aggregator_client.reading import Reader
 
@@ -64,7 +71,7 @@ class Client(Reader):
         deadline_s: Time limit in seconds for one article from when it is sent, retries included. Answers by
             which a busy service asks for a later attempt extend it, by 10 s in total.
         batch_deadline_s: Time limit in seconds for each batch of 256 articles; ``deadline_s`` for one that
-            cannot be sent, since nothing answers at ``url``.
+            cannot be sent, since nothing answers at ``url`` or TLS fails.
         on_failure: "open" (the verdict is "unknown") or "closed" (an exception) without an answer.
         concurrency: Maximum number of requests in flight; further calls wait for a slot.
         outcomes: Counts the articles; by default a new one.
@@ -73,7 +80,7 @@ class Client(Reader):
             read. ``published_at`` may be RFC 3339, RFC 2822 or Unix time; what cannot be read for certain is
             left out and counted as "undated".
 
-    Raises ConfigurationError for an invalid ``url``, ``on_failure`` or ``timezone``.
+    Raises ConfigurationError for an invalid argument.
     """
 
     def __init__(
@@ -93,6 +100,9 @@ class Client(Reader):
             raise ConfigurationError(f"on_failure: expected 'open' or 'closed', found {on_failure!r}.")
         if concurrency < 1:
             raise ConfigurationError(f"concurrency: expected 1 or more, found {concurrency}.")
+        for name, limit_s in (("deadline_s", deadline_s), ("batch_deadline_s", batch_deadline_s)):
+            if not isinstance(limit_s, int | float) or not limit_s > 0:
+                raise ConfigurationError(f"{name}: expected a number above 0, found {limit_s!r}.")
         try:
             self._zone = time_zone(timezone) if timezone else None
         except ValueError as error:
@@ -160,7 +170,8 @@ class Client(Reader):
 
         After a failed insert, copies by other outlets are then not duplicates of an article that the crawler
         does not have; those that were answered "duplicate" meanwhile leave, too: submit them again. What was
-        stored before stays, as the call updated it: submit your version again.
+        stored before stays, as the call updated it: submit your version again. Raises, failing open as well,
+        Unavailable and ConfigurationError; then the article is still reserved.
         """
         if not decision.stored or decision.id is None:
             return False
@@ -168,7 +179,7 @@ class Client(Reader):
 
     @asynccontextmanager
     async def reservation(self, article: Mapping[str, Any]) -> AsyncIterator[Decision]:
-        """``submit`` the article, run the block, and ``undo`` if the block raises.
+        """``submit`` the article, run the block, and ``release`` it if the block raises.
 
         async with client.reservation(article) as decision:
             if decision.keep:
@@ -178,8 +189,16 @@ class Client(Reader):
         try:
             yield decision
         except BaseException:
-            await asyncio.shield(self.undo(decision))
+            await asyncio.shield(self.release(decision))
             raise
+
+    async def release(self, decision: Decision) -> bool:
+        """``undo`` that raises no ClientError: one is logged and counted as "undo_failed"."""
+        try:
+            return await self.undo(decision)
+        except ClientError as error:
+            self._outcomes.add_undo_failure(decision.id, error)
+            return False
 
     async def delete(self, id: str, *, take_down: bool | None = None) -> bool:
         """Delete an article; False if it is not stored.

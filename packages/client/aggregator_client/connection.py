@@ -42,7 +42,7 @@ ATTEMPT_S = 10.0  # a single request that hangs is repeated within a longer dead
 INITIAL_BACKOFF_S, MAX_BACKOFF_S = 0.02, 2.0
 NOTICE_S = 5.0
 RETRYABLE_STATUSES = frozenset({408, 429, 502, 503, 504})
-UNREACHED_KINDS = frozenset({"connection_refused", "name_resolution"})  # nothing was sent
+UNREACHED_KINDS = frozenset({"connection_refused", "name_resolution", "tls"})  # nothing was sent
 
 log = logging.getLogger(__name__)
 
@@ -206,7 +206,7 @@ def _error_of(answer: Response) -> ClientError:
         return ConfigurationError(f"The service denies access: {detail}")
     if answer.status == 413:
         return InputTooLarge(detail)
-    if answer.status >= 500:
+    if answer.status >= 500 and answer.status != 501:  # which the service never answers
         return Unavailable(detail, "server_error")
     if problem is None or problem.code in ("no_route", "method_not_allowed"):
         return Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator")

@@ -82,6 +82,12 @@ class Outcomes:
         """Count an article that is sent without its date, which could not be read."""
         self._add("undated")
 
+    def add_undo_failure(self, article_id: str | None, problem: Exception) -> None:
+        """Count and log an article that stays reserved although its insert failed."""
+        self._add("undo_failed")
+        remedy = "Later copies of it are duplicates: undo the decision again, or insert the article."
+        log.error("the reservation of %s could not be removed: %s %s", article_id, problem, remedy)
+
     def summary(self) -> str:
         """How many articles got no verdict, by reason, or were rejected, and the last problems; or ""."""
         reasons = ", ".join(

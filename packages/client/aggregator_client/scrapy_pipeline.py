@@ -210,13 +210,7 @@ class NewsDedupPipeline:
         decision = _take_passed()
         if decision is None:
             return
-        try:
-            undone = await self._client.undo(decision)
-        except (Unavailable, ConfigurationError) as error:
-            self._count("undo_failed")
-            log.warning("the reservation of %s could not be removed: %s", decision.id, error)
-            undone = False
-        if undone:
+        if await self._client.release(decision):
             self._count("undone")
 
     def _count(self, stat: str) -> None:

@@ -80,8 +80,12 @@ class SyncClient:
         try:
             yield decision
         except BaseException:
-            self.undo(decision)
+            self.release(decision)
             raise
+
+    def release(self, decision: Decision) -> bool:
+        """See ``Client.release``."""
+        return self._run(lambda: self._client.release(decision))
 
     def get(self, id: str) -> ArticleOut:
         """See ``Client.get``."""
@@ -132,6 +136,10 @@ class SyncClient:
     def ready(self) -> bool:
         """See ``Client.ready``."""
         return self._run(self._client.ready)
+
+    def readiness_problem(self, deadline_s: float | None = None) -> str:
+        """See ``Client.readiness_problem``."""
+        return self._run(lambda: self._client.readiness_problem(deadline_s))
 
     @property
     def counts(self) -> Counter[str]:

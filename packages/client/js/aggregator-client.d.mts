@@ -67,7 +67,9 @@ export class Client {
   submitMany(articles: Iterable<ArticleIn>, options?: { dryRun?: boolean }): Promise<Decision[]>;
   /** Removes what the call stored first, to be kept; false, and nothing is removed, if it stored nothing. */
   undo(decision: Decision): Promise<boolean>;
-  /** Submits the article, runs the body, and undoes the reservation if the body throws. */
+  /** `undo` that does not reject: a failure is logged and counted as "undo_failed". */
+  release(decision: Decision): Promise<boolean>;
+  /** Submits the article, runs the body, and releases the article if the body throws. */
   reservation<T>(article: ArticleIn, body: (decision: Decision) => T | Promise<T>): Promise<T>;
   /** A stored article. */
   get(id: string): Promise<ArticleOut>;

@@ -33,7 +33,7 @@ const BATCH_LINES = 256;
 const WARNING_INTERVAL_MS = 60_000;
 const ERROR_SHARE = 0.01;
 const RETRYABLE_STATUSES = new Set([408, 429, 502, 503, 504]);
-const UNREACHED_KINDS = new Set(["connection_refused", "name_resolution"]); // nothing was sent
+const UNREACHED_KINDS = new Set(["connection_refused", "name_resolution", "tls"]); // nothing was sent
 const TAKEN_DOWN = "taken_down";
 const FORGOTTEN = "The store of the service had forgotten what it held; see its /readyz";
 const NOT_AN_AGGREGATOR = "The server that answered is not an aggregator service; check the URL.";
@@ -140,6 +140,9 @@ export class Client {
     this._headers = options.key ? { Authorization: `Bearer ${options.key}` } : {};
     this._deadlineMs = options.deadlineMs ?? 2_000;
     this._batchDeadlineMs = options.batchDeadlineMs ?? 60_000;
+    for (const limitMs of [this._deadlineMs, this._batchDeadlineMs]) {
+      if (!(limitMs > 0)) throw new TypeError(`deadlineMs, batchDeadlineMs: expected a number above 0, found ${limitMs}.`);
+    }
     this._failsOpen = onFailure === "open";
     this._query = options.backfill ? "?backfill=true" : "";
     this._log = options.log ?? console;
@@ -208,8 +211,25 @@ export class Client {
     try {
       return await body(decision);
     } catch (error) {
-      await this.undo(decision);
+      await this.release(decision);
       throw error;
+    }
+  }
+
+  /**
+   * `undo` that does not reject: a failure is logged and counted as "undo_failed".
+   *
+   * @param {Decision} decision
+   */
+  async release(decision) {
+    try {
+      return await this.undo(decision);
+    } catch (error) {
+      this._outcomes.increment("undo_failed");
+      const remedy = "Later copies of it are duplicates: undo the decision again, or insert the article.";
+      const problem = /** @type {Error} */ (error).message;
+      this._log.error(`the reservation of ${decision.id} could not be removed: ${problem} ${remedy}`);
+      return false;
     }
   }
 
@@ -346,7 +366,8 @@ export class Client {
       const answers = await this._postLines(batch, query, end - performance.now(), performance.now() - started);
       open.forEach((index, position) => (results[index] = answers[position]));
       const failed = results.find((result) => result instanceof Unavailable);
-      if (!failed || UNREACHED_KINDS.has(/** @type {Unavailable} */ (failed).kind)) return results;
+      const kind = failed && /** @type {Unavailable} */ (failed).kind;
+      if (!kind || kind === "not_an_aggregator" || UNREACHED_KINDS.has(kind)) return results;
       if (performance.now() + pauseMs >= end) return results;
       await sleep(pauseMs);
     }
@@ -498,7 +519,7 @@ function accepted(answer) {
   if (answer.status < 300) return answer;
   const problem = problemOf(answer.text);
   const detail = problem?.detail ?? `The service answered with status ${answer.status}.`;
-  if (answer.status >= 500) throw new Unavailable(detail, "server_error");
+  if (answer.status >= 500 && answer.status !== 501) throw new Unavailable(detail, "server_error");
   if (![401, 403, 413].includes(answer.status)) {
     const foreign = !problem || problem.code === "no_route" || problem.code === "method_not_allowed";
     if (foreign) throw new Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator");

@@ -33,7 +33,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "store": 3_831,
     "top": 2_425,
 }
-MAX_REPOSITORY_LINES = 60_804  # server and packages, without tests
+MAX_REPOSITORY_LINES = 60_829  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_200  # modules of tests/ without test cases, which have no budget
 TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
 MAX_BENCHMARK_WORDS = 4_000  # of docs/benchmarks, without rules of tables

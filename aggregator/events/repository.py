@@ -153,12 +153,11 @@ class EventRepository:
         return found.get(before), found.get(after)
 
     async def event_ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Event id by article number (of the first version), where there is one; merges are followed."""
+        """Event id by article number (of the first version), where there is one; a merge is followed."""
         values = await self.store.read([number_key(n) for n in numbers]) if numbers else []
         found = {n: value.decode() for n, value in zip(numbers, values, strict=True) if value is not None}
-        summaries = await self.summaries() if found else {}
-        survivors = {number: merge_chain(summaries, id_)[-1] for number, id_ in found.items()}
-        return {number: id_ for number, id_ in survivors.items() if id_ in summaries}
+        events = await self.get_many(sorted(set(found.values())))  # a merge leads to its survivor at once
+        return {n: events[id_].merged_into or id_ for n, id_ in found.items() if id_ in events}
 
     async def event_article_ids(self, number: int) -> tuple[str, ...]:
         """Article ids of the event that an article belongs to, oldest first; () without an event."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -25,10 +26,12 @@ BULK_COMMANDS, BULK_NICE_INCREMENT = ("ingest", "check", "migrate"), 10
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. An AggregatorError is printed without a traceback."""
     parser = options.build_parser()
-    if not (sys.argv[1:] if argv is None else argv):
+    if not (given := list(sys.argv[1:] if argv is None else argv)):
         print(options.starting_commands(parser), file=sys.stderr)
         return EXIT_CONFIGURATION_ERROR
-    args = parser.parse_args(argv)
+    if given[0] in ("reindex", "delete-index"):  # former names of migrate
+        given = ["migrate", *(re.sub(r"^[a-z]+\.[0-9a-f]+$", r"--delete=\g<0>", text) for text in given[1:])]
+    args = parser.parse_args(given)
     loaded: settings.Settings | None = None
     if argv is None and getattr(args, "command", "") in BULK_COMMANDS:
         from aggregator.concurrency import lower_priority  # imports asyncio, which --help need not

@@ -92,10 +92,9 @@ class EventRepository:
 
         ``since_ms``: seen then or later; ``until_ms``: detected before, and not merged.
         """
-        index = await self.summaries()
         candidates = {
             id_: e
-            for id_, e in index.items()
+            for id_, e in (await self.summaries()).items()
             if (status is None or e.status == status)
             and (since_ms is None or e.last_seen_ms >= since_ms)
             and (until_ms is None or (e.detected_at_ms < until_ms and e.merged_into is None))
@@ -161,9 +160,8 @@ class EventRepository:
 
     async def event_article_ids(self, number: int) -> tuple[str, ...]:
         """Article ids of the event that an article belongs to, oldest first; () without an event."""
-        event_id = (await self.event_ids_of([number])).get(number)
-        event = (await self.get_many([event_id])).get(event_id) if event_id is not None else None
-        return event.items if event is not None else ()
+        found = await self.get_many([*(await self.event_ids_of([number])).values()])
+        return next((event.items for event in found.values()), ())
 
     async def learned_history(self) -> LearnedHistory | None:
         """What the detector knew at its last checkpoint; None without one."""

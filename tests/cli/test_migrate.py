@@ -97,3 +97,14 @@ def test_an_article_without_text_is_named_and_may_be_left_out(
         assert "next 3." in capsys.readouterr().err
     with serving_alone(tmp_path, *migrating, "--migration-serve") as (_, url), urlopen(f"{url}/readyz") as ok:
         assert ok.status == 200
+
+
+@pytest.mark.parametrize("former_name", ["reindex", "delete-index"])
+def test_former_names_work_and_are_not_listed(former_name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Scripts that call them continue."""
+    assert run("--help") == 0
+    assert former_name not in capsys.readouterr().out.replace("`", "")
+
+    deletes = former_name == "delete-index"
+    assert run(former_name, "--store", "memory", *(["en.0000"] * deletes)) == (2 if deletes else 0)
+    assert ("en.0000" in capsys.readouterr().err) == deletes

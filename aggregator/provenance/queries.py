@@ -101,14 +101,12 @@ class ProvenanceQueries:
         )
 
     async def repeats(self, ids: Sequence[str]) -> list[ArticleRecord]:
-        """Later articles of outlets that had the text or headline of one of these before, in its order."""
+        """Copies of these articles that are none of them, by outlets that have one of them."""
         stored = await self._index.articles.get_many(ids[:MAX_EVENT_ITEMS])
-        found = list[ArticleRecord]()
-        for id_ in {article.group: id_ for id_, article in stored.items()}.values():
-            group = await self._index.articles.group_members(id_, MAX_COPIES)
-            outlets = {outlet_key(r.source) for r in group if r.id in stored}
-            found += [r for r in group if r.id not in ids and outlet_key(r.source) in outlets]
-        return found
+        outlets = {outlet_key(article.record.source) for article in stored.values()}
+        heads = {article.group: id_ for id_, article in stored.items()}.values()
+        groups = [await self._index.articles.group_members(id_, MAX_COPIES) for id_ in heads]
+        return [r for each in groups for r in each if r.id not in ids and outlet_key(r.source) in outlets]
 
     async def _with_changes(self, lineage: Lineage) -> Lineage:
         steps = lineage.steps

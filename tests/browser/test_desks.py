@@ -91,7 +91,7 @@ async def test_a_desk_is_made_tested_and_notified(
         assert await accessibility_violations(page) == []
 
         event = await make_event(url)
-        row = page.locator(".history tr", has_text="Notification")
+        row = page.locator(".history tr", has_text="Harbour: Harbour bridge")
         await row.nth(1).wait_for()
         await expect(row.locator(".ack")).to_have_count(2)
         await expect(row.first.get_by_role("link").first).to_have_attribute("href", f"/events/{event}")

@@ -108,7 +108,7 @@ async def test_a_shift_by_keyboard(browser: Browser, url: str) -> None:
         await status(ben, "On it: Tomas")
 
         await choose(ann, "m", "routine")
-        await ann.locator("#report .state", has_text="Muted").wait_for()
+        await ann.locator("#report .state", has_text="Routine, no time limit").wait_for()
         await press(ann, "/")
         await ann.keyboard.type("volcano")
         await press(ann, "Enter")

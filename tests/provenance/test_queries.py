@@ -141,3 +141,14 @@ async def test_an_event_without_stored_articles(built: Core) -> None:
     found = await ProvenanceQueries(built.index).of_event({"gone": 0})
 
     assert (found.first, found.outlets, found.texts, found.articles) == (None, (), (), 0)
+
+
+async def test_copies_by_an_outlet_that_an_event_has_are_found(built: Core) -> None:
+    """Of its own text or of another outlet's; those of outlets that the event does not have are its own."""
+    await built.post("a", TEXT, source="A", published_at_ms=at(0))
+    await built.post("b", story(2, 20), source="B", published_at_ms=at(1))
+    await built.post("b-of-a", edited(TEXT, 1), source="B", published_at_ms=at(2))
+    await built.post("c-of-a", edited(TEXT, 1), source="C", published_at_ms=at(3))
+    found = await ProvenanceQueries(built.index).repeats(["a", "b"])
+
+    assert [record.id for record in found] == ["b-of-a"]

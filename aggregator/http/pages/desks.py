@@ -18,6 +18,7 @@ from aggregator.contract.requests import DeskIn, TargetIn
 from aggregator.errors import Conflict, InvalidInput
 from aggregator.events.desks import Desk, is_reportable, meets_thresholds, view_filter
 from aggregator.events.detection.numbers import course_of, peak
+from aggregator.events.selection import is_handled
 from aggregator.events.webhooks.sender import NO_SMTP_SERVER
 from aggregator.events.webhooks.subscriptions import PayloadFormat, TargetKind
 from aggregator.http.app_keys import CALLER_KEY, SERVICE, caller_id, caller_name
@@ -156,7 +157,8 @@ async def desk_list(
     """Page: desks and a form for a new desk."""
     desks, targets = await service.events.desks.values(), await service.events.subscriptions.values()
     list_events = service.events.repository.list_events  # by growth: the open ones
-    events = await list_events(limit=MAX_PREVIEW, order="growth", now_ms=service.clock()) if desks else []
+    listed = await list_events(limit=MAX_PREVIEW, order="growth", now_ms=service.clock()) if desks else []
+    events = [event for event in listed if not is_handled(event)]
     view = await load_deliveries(service, targets if may_edit(request) else [])
     return html_response(
         request,

@@ -66,7 +66,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     settings, now_ms = service.settings, service.clock()
     only_ours = None if query.ours is None else query.ours == "yes"
     lists = cards.event_lists(events, now_ms, query.sort, query.severity, only_ours)
-    listed = {card.event.id for card in (*lists.open, *lists.handled)}
+    listed = {c.event.id for c in (*lists.open, *lists.handled)} | {e.id for e in events if e.merged_into}
     largest = await service.events.repository.top_stories(event_filter, now_ms - TOP_HOURS * HOUR_MS)
     largest = [found for found in largest if found.story.event.id not in listed]
     near = [f for f in largest if f.items >= f.story.needed * 2 / 3 > 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from aiohttp import web
@@ -21,6 +21,7 @@ from aggregator.events.webhooks.outbox import MAX_DEAD_LETTERS
 from aggregator.http.app_keys import CALLER_KEY, METRICS, SERVICE
 from aggregator.http.handlers.operations import all_metrics
 from aggregator.http.pages import cards, html_response
+from aggregator.http.pages.webhooks import load_deliveries
 from aggregator.http.peer_metrics import Totals
 from aggregator.index.article_stream import Arrivals
 from aggregator.index.upkeep.spaces import PROBED_RECORDS
@@ -36,14 +37,13 @@ ROLES: tuple[Role, ...] = ("admin", "editor", "reader", "crawler")
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """What waits. ``backlog``: articles behind the detector's last checkpoint, None if unknown."""
+    """What waits. ``backlog``: behind the detector's last checkpoint, None if unknown; targets by state."""
 
     stream_entries: int = 0
     backlog: int | None = None
     deliveries: int = 0
     dead_letters: int = 0
-    webhooks: int = 0
-    suspended_webhooks: int = 0
+    targets: Mapping[str, int] = field(default_factory=Counter)
 
 
 async def health(request: web.Request) -> web.StreamResponse:
@@ -139,15 +139,14 @@ def stage_latencies(timings_ms: Iterable[Mapping[str, float]]) -> list[tuple[str
 
 
 async def _queues(service: Service) -> Queues:
-    webhooks = await service.events.subscriptions.values()
+    rows = (await load_deliveries(service, await service.events.subscriptions.values())).targets
     stream, queue = service.articles.index.stream, service.background.webhook_dispatcher.queue
     return Queues(
         stream_entries=await stream.length(),
         backlog=await service.background.detector.lag(stream, MAX_BACKLOG),
         deliveries=sum((await queue.pending()).values()),
-        dead_letters=len(await queue.dead_letters({hook.id for hook in webhooks}, MAX_DEAD_LETTERS)),
-        webhooks=len(webhooks),
-        suspended_webhooks=sum(1 for webhook in webhooks if webhook.disabled),
+        dead_letters=len(await queue.dead_letters({row.target.id for row in rows}, MAX_DEAD_LETTERS)),
+        targets=Counter(row.state for row in rows),
     )
 
 

@@ -94,10 +94,11 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
 
 
 async def _names(service: Service, event: Event) -> dict[str, str]:
-    """By id the headlines of the event into which it was merged, of the articles that its history names."""
+    """By id the headlines of the other events and of the articles that the history names."""
+    ids = {id_ for a in event.actions for id_ in (a.event, a.into)} | {event.merged_into}
     items = {id_ for action in event.actions for id_ in (*action.items[:1], action.item) if id_}
     articles = await service.articles.index.articles.get_many(sorted(items))
-    events = await service.events.repository.get_many([event.merged_into] if event.merged_into else [])
+    events = await service.events.repository.get_many(sorted(filter(None, ids - {event.id})))
     return {i: a.record.title for i, a in articles.items()} | {i: title_of(e) for i, e in events.items()}
 
 

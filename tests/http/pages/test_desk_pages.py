@@ -137,9 +137,9 @@ async def test_a_target_may_get_later_changes(client: Client, service: FakeServi
 
     assert target.kinds == ("development", "closed") and refused.status == 400
     assert "also told: development, ended" in page
-    assert "AGGREGATOR_PUBLIC_URL" in page and "AGGREGATOR_PUBLIC_URL" not in with_links
+    assert "(setting <code>public_url</code>)" in page and "public_url" not in with_links
     assert (
-        f'<a href="/?watch={desk.id}" dir="auto">Harbour</a> <span class="count">1 open event</span>'
+        f'<a href="/?watch={desk.id}" dir="auto">Harbour</a> <span class="count">1 event not handled</span>'
         in listed
     )
 
@@ -180,7 +180,7 @@ async def test_the_form_offers_what_works(client: Client, service: FakeService) 
     with_mail = await (await client.get(f"/desks/{desk.id}")).text()
 
     assert '<option value="mail" disabled>E-mail (not set up)' in without
-    assert 'value="slack" selected' in without and "AGGREGATOR_SMTP_SENDER" in without
+    assert 'value="slack" selected' in without and "smtp_sender" in without
     assert "Added." in added and "whsec_" not in added and 'name="action" value="remove"' in added
     assert 'value="mail" selected' in with_mail and "AGGREGATOR_SMTP" not in with_mail
 
@@ -223,6 +223,7 @@ async def test_a_test_is_sent_and_its_result_shown(client: Client, service: Fake
     assert "was delivered." in await delivered.text()
     assert "failed: answered with status 500." in await failed.text()
     assert "Failing" in await failed.text()
+    assert "the last message to 1 target failed" in await (await client.get("/health")).text()
     assert (await service.events.subscriptions.get(target)).delivered == 0
 
 

@@ -77,6 +77,15 @@ async def test_a_top_story_leads_to_a_search_or_its_event(client: Client, servic
     assert all("last published" in row for row in rows)
 
 
+async def test_a_merged_event_is_no_top_story(client: Client, service: FakeService) -> None:
+    """Its items are those of the event above."""
+    merged = event("e2", "Strike", merged_into="e1", status="closed")
+    service.fake_events.stored = [event("e1", "Ferry aground"), merged]
+    service.fake_events.stories = [TopStory(merged, 0, is_event=True, needed=0)]
+
+    assert "Strike" not in await (await client.get("/")).text()
+
+
 async def test_the_name_of_the_reader_is_on_every_page(client: Client) -> None:
     """At one place of the header, and may be changed there."""
     for path in ("/", "/days", "/desks", "/sources", "/health", "/docs", "/search", "/compare"):

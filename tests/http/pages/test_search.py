@@ -9,10 +9,12 @@ import pytest
 
 from aggregator.app import Service
 from aggregator.events.repository import number_key
+from aggregator.queries import headline_index
 from aggregator.store.base import Put, Transaction
 from tests.http.handlers.test_search import client, service
 from tests.support.factories import commit_event, event, load_all
 from tests.support.fake_service import Client
+from tests.support.hang_limit import HANG_LIMIT_S
 
 __all__ = ["client", "service"]
 
@@ -52,8 +54,11 @@ async def store_event(service: Service, id_: str, title: str, articles: list[str
     assert await service.events.repository.store.commit(Transaction((), writes)) == ()
 
 
-async def test_articles_stand_below_their_events(service: Service, client: Client) -> None:
+async def test_articles_stand_below_their_events(
+    service: Service, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Those of no event follow; each links to what is known of it, and to its own page."""
+    monkeypatch.setattr(headline_index, "FIRST_PATIENCE_S", HANG_LIMIT_S)
     await store_event(service, "dam", "Dam above Kareth bursts", ["d1"])
     text = await page(client, "q=dam")
     assert text.index("Dam above Kareth bursts") < text.index("Dam report 1") < text.index("Dam report 4")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from aggregator.analysis.source import name_outlets
 from aggregator.app import Service, open_service
 from aggregator.errors import StoreUnavailable
 from aggregator.events.detection.model import LearnedHistory
@@ -262,8 +263,15 @@ async def test_all_articles_of_a_report_can_be_reached(client: Client, real: Ser
 PUBLISHED = "<b>Published by us</b>"
 
 
+@pytest.fixture(autouse=True)
+def no_outlets() -> Iterator[None]:
+    """The names of a file do not reach the tests of other modules."""
+    yield
+    name_outlets(())
+
+
 def own_outlets_settings(directory: Path, *names: str) -> Settings:
-    """Settings with a file of these own outlets. The service of the next test replaces them."""
+    """Settings with a file of these own outlets."""
     file = directory / "outlets.toml"
     file.write_text("".join(f'[[outlets]]\nname = "{name}"\nown = true\n' for name in names))
     return Settings(store_url="memory", outlets_file=str(file))

@@ -47,7 +47,7 @@ def test_a_store_that_is_not_running_is_backed_up(
         (("backup", "/proc/none"), "directory: /proc/none cannot be written"),
         (("backup", "out", "--keep", "0"), "'0' is not an integer of at least 1"),
         (("restore", "absent"), "absent neither is a backup nor contains one"),
-        (("restore", "absent", "--store", "memory"), "a memory store ends with this command"),
+        (("restore", "absent", "--store", "memory"), "a memory store ends here"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(

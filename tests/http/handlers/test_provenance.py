@@ -124,7 +124,7 @@ async def test_an_uncertain_first_is_not_called_the_same_time(
     assert "earliest, not certain" in page and "same time" not in page
     assert "an earlier article of this event may be gone" in page
     left_out = page.partition('id="repeats"')[2].partition("</section>")[0]
-    assert "without <a href=" in page and "1 repeat</a>" in page
+    assert "without <a href=" in page and "1 copy</a>" in page
     assert "Sent again" in left_out and "Original" not in left_out and "not stored" not in left_out
 
 

@@ -45,7 +45,7 @@ _page = partial(Endpoint, "GET", tag=TAG_PAGES, answers={200: "text/html"}, perm
 _change = partial(Endpoint, permission="editor", audited=True)
 ENDPOINTS: tuple[Endpoint, ...] = (
     _change("POST", "/v1/articles", articles.post, "postArticle", TAG_ARTICLES, _created(wire.VerdictOut),
-        reads=wire.ArticleIn, permission="crawler", audited=False),
+        reads=wire.ArticleIn, errors=(410,), permission="crawler", audited=False),
     _change("POST", "/v1/articles/batch", articles.post_batch, "postBatch", TAG_ARTICLES,
         {200: wire.VerdictOut}, reads=wire.ArticleIn, ndjson=True, permission="crawler", audited=False,
         long_running=True),

@@ -91,6 +91,15 @@ def test_every_operation_has_a_summary_and_names_the_permission_that_it_needs() 
     assert all(operation["summary"] and operation["description"] for operation in operations)
 
 
+@pytest.mark.parametrize("method", ["get", "delete"])
+def test_a_text_that_was_taken_down_is_a_documented_answer(method: str) -> None:
+    """Of the article, and of a new post of its text."""
+    paths = build_document(ENDPOINTS)["paths"]
+
+    assert "410" in paths["/v1/articles/{id}"][method]["responses"]
+    assert "410" in paths["/v1/articles"]["post"]["responses"]
+
+
 def test_every_operation_with_a_body_has_an_example() -> None:
     """A route that was renamed leaves none behind."""
     operations = {endpoint.operation_id for endpoint in ENDPOINTS if endpoint.body is not None}

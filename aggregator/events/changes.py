@@ -138,7 +138,7 @@ class EventUnitOfWork:
                 self.put(newsroom.remove_items(holder, [article_id]), "updated", now_ms)
 
     def place(self, numbers: Mapping[str, int], into: Event | None) -> None:
-        """Tell the detector where articles (``numbers``: of their first versions, by id) belong."""
+        """Record for the detector where articles (``numbers``: of their first versions, by id) belong."""
         to = into.id if into and into.status != "closed" else ""
         placed = self.overrides.placed | {id_: (number, to) for id_, number in numbers.items()}
         self.overrides = msgspec.structs.replace(self.overrides, placed=placed)
@@ -334,8 +334,10 @@ async def _ends_of_move(
         if not items and undone.action != "merge":
             raise Conflict(f"of: what action {undone.id} of event {event.id} moved was changed again since.")
         return source, into, items
-    if action.action == "remove_item" or action.into == event.id:
-        return (event, None, items) if action.action == "remove_item" else (None, event, items)
+    if action.action == "remove_item":
+        return event, None, items
+    if action.into == event.id:
+        return None, event, items
     if set(event.items) <= set(items):
         raise Conflict(f"items: event {event.id} has no other articles; merge it instead.")
     other = await _require_survivor(unit, action.into, "into") if action.into else None

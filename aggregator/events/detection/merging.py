@@ -167,12 +167,8 @@ class ClusterMerger:
     def merge_changed_steps(self, overrides: EditorOverrides, clock_ms: int) -> Iterator[None]:
         """Merge, then divide, what grew, oldest first, in steps, except what editors arranged."""
         key_terms = KeyTermCache(self._term_weights)
-        merges = overrides.merges
-        self._arranged = {
-            *merges,
-            *(i for i, _ in merges.values()),
-            *(i for _, i in overrides.placed.values()),
-        }
+        merges, placed = overrides.merges, overrides.placed.values()
+        self._arranged = {*merges, *(i for i, _ in merges.values()), *(i for _, i in placed)}
         for key in sorted(self._clusters.changed_keys):
             yield from self._merge_with_candidates(key, key_terms, clock_ms)
         has_event = False
@@ -301,7 +297,7 @@ class ClusterMerger:
         self._join_nearest(members, clock_ms)
 
     def _join_nearest(self, items: Iterable[WindowItem], clock_ms: int, home: Cluster | None = None) -> None:
-        """Add items without a cluster to the nearest one each, or to the event ``home`` if that is none."""
+        """Add items without a cluster to the nearest one each, or to ``home`` where that is not an event."""
         clusters, weigh = self._clusters, self._term_weights.weigh
         for member in items:
             cluster, member.cosine = clusters.nearest(member.terms, weigh)

@@ -236,11 +236,10 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
         await asyncio.sleep(0)  # 100 articles are 10 ms of the event loop
     doubtful = await asyncio.to_thread(strange_articles, terms_of) if event.profile else set[str]()
     doubtful = (doubtful | {item.id for item in items if item.doubtful}) - put_in
-    items = [msgspec.structs.replace(item, doubtful=item.id in doubtful) for item in items]
-    by_id = {item.id: item for item in items}
+    by_id = {item.id: msgspec.structs.replace(item, doubtful=item.id in doubtful) for item in items}
     alternatives = [by_id[r.id] for r in headline_alternatives(records, event.title)]
-    items.sort(key=lambda i: (i.at_ms, i.arrived_ms))
-    return EventItems(tuple(items), tuple(alternatives), figures_over_time(said))
+    in_order = sorted(by_id.values(), key=lambda i: (i.at_ms, i.arrived_ms))
+    return EventItems(tuple(in_order), tuple(alternatives), figures_over_time(said))
 
 
 def strange_articles(terms_of: Mapping[str, set[str]]) -> set[str]:
@@ -248,7 +247,8 @@ def strange_articles(terms_of: Mapping[str, set[str]]) -> set[str]:
     peers, found = list(terms_of.items())[:: max(1, len(terms_of) // MAX_PEERS)], set[str]()
     for id_, own in terms_of.items():
         alike = [len(own & terms) >= MIN_COMMON_TERMS for peer, terms in peers if peer != id_]
-        found |= {id_} if sum(alike) < MIN_ALIKE * len(alike) else set()
+        if sum(alike) < MIN_ALIKE * len(alike):
+            found.add(id_)
     return found
 
 

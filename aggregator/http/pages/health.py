@@ -21,7 +21,7 @@ from aggregator.events.webhooks.outbox import MAX_DEAD_LETTERS
 from aggregator.http.app_keys import CALLER_KEY, METRICS, SERVICE
 from aggregator.http.handlers.operations import all_metrics
 from aggregator.http.pages import cards, html_response
-from aggregator.http.pages.webhooks import load_deliveries
+from aggregator.http.pages.webhooks import target_row
 from aggregator.http.peer_metrics import Totals
 from aggregator.index.article_stream import Arrivals
 from aggregator.index.upkeep.spaces import PROBED_RECORDS
@@ -139,14 +139,16 @@ def stage_latencies(timings_ms: Iterable[Mapping[str, float]]) -> list[tuple[str
 
 
 async def _queues(service: Service) -> Queues:
-    rows = (await load_deliveries(service, await service.events.subscriptions.values())).targets
+    targets = await service.events.subscriptions.values()
     stream, queue = service.articles.index.stream, service.background.webhook_dispatcher.queue
+    ids = {target.id for target in targets}
+    outbox, attempts = await queue.outbox.read(), await queue.attempts(ids)
     return Queues(
         stream_entries=await stream.length(),
         backlog=await service.background.detector.lag(stream, MAX_BACKLOG),
-        deliveries=sum((await queue.pending()).values()),
-        dead_letters=len(await queue.dead_letters({row.target.id for row in rows}, MAX_DEAD_LETTERS)),
-        targets=Counter(row.state for row in rows),
+        deliveries=len(outbox.calls),
+        dead_letters=len(await queue.dead_letters(ids, MAX_DEAD_LETTERS)),
+        targets=Counter(target_row(target, outbox.calls, attempts).state for target in targets),
     )
 
 

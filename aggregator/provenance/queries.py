@@ -101,7 +101,7 @@ class ProvenanceQueries:
         )
 
     async def repeats(self, ids: Sequence[str]) -> list[ArticleRecord]:
-        """Copies of these articles that are none of them, by outlets that have one of them."""
+        """Other stored copies of these articles, by outlets that have one of them."""
         stored = await self._index.articles.get_many(ids[:MAX_EVENT_ITEMS])
         outlets = {outlet_key(article.record.source) for article in stored.values()}
         heads = {article.group: id_ for id_, article in stored.items()}.values()

@@ -32,7 +32,7 @@ CACHE_ENTRIES = 4096
 EVENT_MEMBERS_TTL_MS = 5_000
 # Articles of one interest of a reader that are looked up, in order, until there is an answer.
 MAX_LOOKUPS = 3
-# Likelier than not: has a kind, and represents an interest of several for which there is no answer.
+# Likelier than not: such an answer has a kind, and may represent an interest of several without answers.
 EVEN_ODDS = 0.5
 
 Groups = frozenset[int | None]

@@ -152,7 +152,7 @@ def test_a_handled_event_returns_with_news(
 
 @pytest.mark.parametrize("fields", [OPEN, DONE])
 def test_a_handled_event_returns_when_its_toll_grows(fields: dict[str, Any]) -> None:
-    """Of two outlets; what was reported until it was handled is no news."""
+    """Of two outlets; what was reported until it was handled does not count."""
     tolls = ((SEEN_MS - 1, "dead", 8), (SEEN_MS, "dead", 11))
     handled = event("e1", "Quake", tolls=tolls, **fields)
     grown = replace(handled, tolls=(*tolls, (SEEN_MS + 1, "injured", 300), (SEEN_MS + 2, "dead", 120)))
@@ -186,7 +186,7 @@ def test_growth_counts_buckets_by_their_start() -> None:
 
 @pytest.mark.parametrize(("first_ms", "last_hour"), [(EVENT_MS - MINUTE_MS, 4), (EVENT_MS - 3 * HOUR_MS, 6)])
 def test_what_states_an_old_date_is_no_item_of_the_last_hour(first_ms: int, last_hour: int) -> None:
-    """In the timeline it is at the first item; 0 is no date, and an hour is old."""
+    """In the timeline it is at the first item; 0 means without a date, and an hour is old."""
     claims = {"a": EVENT_MS - 12 * HOUR_MS, "b": HOUR_AGO, "c": HOUR_AGO + 1, "d": 0}
     late = event("e1", "Bridge", timeline=((EVENT_MS, 6),), claims=claims, first_seen_ms=first_ms)
 

@@ -144,7 +144,7 @@ async def test_an_event_without_stored_articles(built: Core) -> None:
 
 
 async def test_copies_by_an_outlet_that_an_event_has_are_found(built: Core) -> None:
-    """Of its own text or of another outlet's; those of outlets that the event does not have are its own."""
+    """Copies of its text or of another outlet's, without those of outlets that the event does not have."""
     await built.post("a", TEXT, source="A", published_at_ms=at(0))
     await built.post("b", story(2, 20), source="B", published_at_ms=at(1))
     await built.post("b-of-a", edited(TEXT, 1), source="B", published_at_ms=at(2))

@@ -20,7 +20,7 @@ async def submit_lines(
     """One result per line, each a JSON article: the Decision, or why there is none after ``deadline_s``.
 
     ``query``: query string of the call, empty or with its question mark. ``unreached_s``: time limit while
-    nothing answers at the address, in seconds. A server that is no aggregator is asked once.
+    nothing answers at the address, in seconds. A server of another kind is asked once.
     """
     results: list[Result] = [Unavailable("The article was not sent.")] * len(lines)
 

@@ -265,7 +265,7 @@ def test_no_cluster_is_emptied_when_its_items_have_changed_meanwhile() -> None:
 
 
 def test_items_of_another_topic_leave_the_event() -> None:
-    """They become a cluster of their own, and its event has the articles that left."""
+    """They become another cluster, and its event has the articles that left."""
     stream = DetectorStream()
     for hour in range(-240, 0):
         stream.send(hour * 60, f"topic{hour}" if hour % 2 else f"bank topic{hour}")

@@ -255,18 +255,18 @@ export function start() {
   addShortcut("a", "Status Seen, for everyone: the event moves to Handled", () => setRowStatus("seen"));
   addShortcut("w", "Status “I am on it”", () => setRowStatus("on_it"));
   addShortcut("i", "Assign the event to somebody", () => setRowStatus("name"));
-  addShortcut("s", "Status of the event, from a menu: not handled, seen, on it, published, dropped", () => withMenu("status-menu", (button) => button.click()));
-  addShortcut("m", "Not news: mute the story, routine, false alarm", () => withMenu("not-news-menu", (button) => button.click()));
+  addShortcut("s", "Status of the event, from a menu: not handled, seen, on it, published, dropped", () => withMenu("status-menu", chooseFromMenu));
+  addShortcut("m", "Not news: mute the story, routine, false alarm", () => withMenu("not-news-menu", chooseFromMenu));
   addShortcut("z", "Undo the last action, while its message is shown", undoLast);
   document.getElementById("actor")?.addEventListener("click", askActor);
   document.addEventListener("click", async (click) => {
     const button = click.target.closest?.("[data-action], [data-merge], [data-menu]");
     if (!button || button.ariaDisabled === "true") return;
+    if (button.dataset.menu) return chooseFromMenu(button); // a dialog: while it is open nothing else can be clicked
     button.ariaDisabled = "true"; // a disabled button would lose the focus
     const { action, event, item, note, of, into } = button.dataset;
     const fields = into ? { items: [item], into } : { item, note: note && Number(note), of: of && Number(of) };
     if (button.dataset.merge) await merge(button.dataset.merge);
-    else if (button.dataset.menu) await chooseFromMenu(button);
     else if (action !== "delete_note" || window.confirm("Delete this note for everybody? It cannot be restored.")) await send(event, { action, ...fields }); // JSON omits undefined fields
     button.ariaDisabled = null;
   });

@@ -51,6 +51,11 @@ class Publication:
         return self.record.source
 
     @property
+    def arrived_ms(self) -> int:
+        """Arrival of the first version, in ms since 1970 UTC."""
+        return arrival_ms_of(self.record.first_version)
+
+    @property
     def has_text(self) -> bool:
         """Whether more than its headline is known."""
         return self.record.text_words > 0

@@ -8,7 +8,6 @@ the lengths of the webhook queues are read from the store, once per scrape.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from aggregator.index.upkeep.statistics import SpaceStatistics
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-# Articles whose timings are kept individually for the health page.
-RECENT_ARTICLES = 1000
 # Below ``peer_metrics.SCRAPE_TIMEOUT_S``, so that a process whose store hangs still answers the scrape.
 STORE_TIMEOUT_S = 0.7
 _LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
@@ -255,7 +252,6 @@ class Metrics(BackgroundMetrics):
         self.event_streams = Gauge(
             "aggregator_event_stream_clients", "Open event streams.", registry=registry)
         # fmt: on
-        self.recent_timings_ms: deque[dict[str, float]] = deque(maxlen=RECENT_ARTICLES)
         # Cached per label value: looking a child up takes longer than incrementing it.
         self._verdict_counter = cache(self.articles.labels)
         self._stage_histogram = cache(self.stage_seconds.labels)
@@ -265,7 +261,5 @@ class Metrics(BackgroundMetrics):
         self._verdict_counter(answer.outcome.verdict, answer.profile).inc()
         if answer.outcome.distance is not None:
             self.distance_bits.observe(answer.outcome.distance)
-        if answer.timings_ms:
-            self.recent_timings_ms.append(answer.timings_ms)
         for stage, ms in answer.timings_ms.items():
             self._stage_histogram(stage).observe(ms / 1000)

@@ -15,7 +15,6 @@ from aggregator.domain import Answer, Outcome
 from aggregator.events.detection.model import LearningStatus
 from aggregator.http import metrics as http_metrics
 from aggregator.http.metrics import (
-    RECENT_ARTICLES,
     BackgroundMetrics,
     Metrics,
     MetricSpec,
@@ -78,20 +77,6 @@ def test_an_exact_distance_of_zero_is_observed() -> None:
     metrics.record_answer(answer(Outcome("duplicate", distance=0)))
 
     assert samples(metrics)["aggregator_distance_bits_bucket", "0.0"] == 1
-
-
-def test_the_latest_timings_are_kept() -> None:
-    """A fixed number of them, without answers that have none (a retry of a stored article)."""
-    metrics = Metrics()
-    for number in range(RECENT_ARTICLES + 5):
-        metrics.record_answer(answer(Outcome("new"), analyse=float(number)))
-    metrics.record_answer(answer(Outcome("new")))
-
-    assert len(metrics.recent_timings_ms) == RECENT_ARTICLES
-    assert (metrics.recent_timings_ms[0], metrics.recent_timings_ms[-1]) == (
-        {"analyse": 5.0},
-        {"analyse": float(RECENT_ARTICLES + 4)},
-    )
 
 
 def test_two_applications_do_not_share_counters() -> None:

@@ -61,14 +61,6 @@ def query_value(text: str) -> str:
     return quote(text, safe="")
 
 
-def byte_size(count: float) -> str:
-    """A number of bytes with a decimal unit, for example "1.4 MB"."""
-    units = ["B", "kB", "MB", "GB"]
-    while abs(count) >= 1000 and units[1:]:
-        count, units = count / 1000, units[1:]
-    return f"{count:.0f} {units[0]}" if units[0] == "B" or count >= 100 else f"{count:.1f} {units[0]}"
-
-
 def inline_code(text: str) -> Markup:
     """Escaped text with words in double backticks as <code>."""
     parts = text.split("``")
@@ -78,8 +70,8 @@ def inline_code(text: str) -> Markup:
 
 
 _FUNCTIONS: tuple[Callable[..., Any], ...] = (
-    safe_url, utc, duration, pluralize, thousands, percent, query_value, byte_size, inline_code,
-    outlet_name, is_split, usual_rate, is_last_published,
+    safe_url, utc, duration, pluralize, thousands, percent, query_value, inline_code, outlet_name,
+    is_split, usual_rate, is_last_published,
 )  # fmt: skip
 FILTERS: Mapping[str, Callable[..., Any]] = {f.__name__: f for f in _FUNCTIONS} | {
     "describe_changes": describe

@@ -1,9 +1,9 @@
-"""Health page: rates, totals, refusals, errors, queues, latency, what the detector knows, components."""
+"""Health page: rates, totals, refusals, errors, queues, what the detector knows, components."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -18,7 +18,7 @@ from aggregator.contract.problems import PROBLEM_TITLES
 from aggregator.errors import StoreUnavailable
 from aggregator.events.detection.model import LearnedHistory
 from aggregator.events.webhooks.outbox import MAX_DEAD_LETTERS
-from aggregator.http.app_keys import CALLER_KEY, METRICS, SERVICE
+from aggregator.http.app_keys import CALLER_KEY, SERVICE
 from aggregator.http.handlers.operations import all_metrics
 from aggregator.http.pages import cards, html_response
 from aggregator.http.pages.webhooks import target_row
@@ -29,7 +29,6 @@ from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
 CHART_MINUTES = 60
 KNOWN_DAYS = 7
-TOTAL = "total"
 # Articles behind the detector's last checkpoint are counted up to this number.
 MAX_BACKLOG = 1000
 ROLES: tuple[Role, ...] = ("admin", "editor", "reader", "crawler")
@@ -82,8 +81,6 @@ async def health(request: web.Request) -> web.StreamResponse:
         totals=totals,
         queues=queues,
         max_backlog=MAX_BACKLOG,
-        latency=stage_latencies(app[METRICS].recent_timings_ms),
-        answered=len(app[METRICS].recent_timings_ms),
         spaces=[(group_of(space), space) for space in service.articles.index.spaces],
         fallback_group=FALLBACK_GROUP,
         learning=history.status(now_ms) if history else None,
@@ -126,16 +123,6 @@ def known_documents(history: LearnedHistory | None, now_ms: int) -> cards.Chart 
     timeline = [(hour * HOUR_MS, count) for hour, count in sorted(history.documents_by_hour.items())]
     from_ms = now_ms - KNOWN_DAYS * DAY_MS
     return cards.timeline_chart(timeline, from_ms, now_ms, bin_ms=HOUR_MS)
-
-
-def stage_latencies(timings_ms: Iterable[Mapping[str, float]]) -> list[tuple[str, float, float]]:
-    """Stage, median and 95th percentile in ms of each stage, and of the total, which comes last."""
-    stages: dict[str, list[float]] = {}
-    for timings in timings_ms:
-        for stage, ms in (*timings.items(), (TOTAL, sum(timings.values()))):
-            stages.setdefault(stage, []).append(ms)
-    ordered = {s: sorted(values) for s, values in sorted(stages.items(), key=lambda s: s[0] == TOTAL)}
-    return [(stage, v[len(v) // 2], v[len(v) * 19 // 20]) for stage, v in ordered.items()]
 
 
 async def _queues(service: Service) -> Queues:

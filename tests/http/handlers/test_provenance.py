@@ -317,7 +317,10 @@ async def test_outlets_of_one_family_on_an_event(client: Client, service: Servic
     page = await (await client.get("/events/e1/provenance")).text()
 
     assert (body["families"], body["independent"]) == ([["A", "B <i>"]], 1)
-    assert "1 if those that usually publish the same count as one" in page and "Usually publish the same texts or headlines" in page
+    assert (
+        "1 if those that usually publish the same count as one" in page
+        and "Usually publish the same texts or headlines" in page
+    )
 
 
 async def test_unknown_sources_and_orders(client: Client) -> None:

@@ -66,22 +66,6 @@ def test_a_noun_agrees_with_its_count(count: int, words: tuple[str, ...], expect
     assert filters.pluralize(count, *words) == expected
 
 
-@pytest.mark.parametrize(
-    ("count", "expected"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 kB"),
-        (1_400_000, "1.4 MB"),
-        (250_000_000, "250 MB"),
-        (7_500_000_000_000, "7500 GB"),
-    ],
-)
-def test_sizes_have_decimal_units(count: float, expected: str) -> None:
-    """Three digits at most, except in the largest unit."""
-    assert filters.byte_size(count) == expected
-
-
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_query_value_is_one_value(text: str) -> None:
     """No character of it separates parameters or path segments."""

@@ -16,7 +16,7 @@ from aggregator.time_units import format_minute, wall_clock_ms
 
 HEADER = ("id", "role", "created", "last used", "expires", "name", "sources")
 FIRST_KEY_NOTICE = (
-    "This is the first key of {store}: from now on every caller needs a key, running services included. Sign "
+    "This is the first key of {store}: from now on every caller needs a key, of running services too. Sign "
     "in with it, and create others with `aggregator keys add NAME --role ROLE`; commands read AGGREGATOR_KEY."
 )
 

@@ -55,6 +55,8 @@ async def post_related(
     """List articles related to an article by content, to stored ones, or to what a reader has read."""
     options, read, not_found = _options(service, query, body), _read_ms(body), list[str]()
     if body.ids is None and any(part is not None for part in _content(body)):
+        if all(part is None for part in (body.title, body.text, body.html)):
+            raise InvalidInput("ids: give the ids of stored articles, or a title, text or html.", field="ids")
         body = replace(body, source=body.source if isinstance(body.source, str) else None)
         article = decoding.to_article(body, for_storage=False)
         found = await service.articles.related.of_article(article, options)
@@ -98,7 +100,7 @@ def _read_ms(body: RelatedIn) -> dict[str, int]:
 
 
 async def _for_new_reader(service: Service, options: RelatedOptions) -> list[RelatedItem]:
-    """An article of each top story, the headline's if it passes; then of each other subject of the newest.
+    """An article of each top story, the headline's if it passes; then of each subject of the newest others.
 
     Those of many articles and new ones first (``interests_of``).
     """
@@ -120,7 +122,8 @@ async def _for_new_reader(service: Service, options: RelatedOptions) -> list[Rel
     if len(found) < options.limit:
         conditions = SearchFilter(lang, options.sources, since_ms=options.since_ms, until_ms=options.until_ms)
         newest = (await service.articles.search.find("", conditions, limit=NEWEST)).articles
-        recent = passing(each.article for each in newest).values()
+        told = {id_ for event in events for id_ in event.items}
+        recent = passing(each.article for each in newest if each.article.record.id not in told).values()
         pool = [*top.values(), *{a.group: a.record for a in recent if a.group not in top}.values()]
         vectors = unit_vectors([(record.terms, record.minor_terms) for record in pool])
         subjects = [min(own) for own, _ in interests_of(vectors, [r.publication_ms for r in pool], len(pool))]

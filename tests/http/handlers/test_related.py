@@ -165,6 +165,30 @@ async def test_a_new_reader_gets_one_article_of_each_top_story(
         assert [item["id"] for item in found["related"]] == expected
 
 
+async def test_a_story_is_told_once_to_a_new_reader(
+    client: Client, stored: None, service: FakeService
+) -> None:
+    """Other articles of a top story are no recent subjects, however they are worded."""
+    story = event("l", "Large", ("b", "a"), headline_id="b", timeline=((START_MS - HOUR_MS, 9),))
+    service.fake_events.stories = [TopStory(story, START_MS - HOUR_MS, True, 0)]
+    found = await (await client.get("/v1/related")).json()
+
+    assert [item["id"] for item in found["related"]] == ["b"]
+
+
+@pytest.mark.parametrize("body", [{"id": "a"}, {"url": "https://post.example/a"}])
+async def test_an_article_without_content_is_asked_for_by_ids(
+    client: Client, stored: None, body: dict[str, str]
+) -> None:
+    """What is given names a stored article, so the answer says how these are asked for."""
+    response = await client.post("/v1/related", json=body)
+
+    assert response.status == 400
+    assert (await response.json(content_type=None))["errors"][0]["detail"] == (
+        "ids: give the ids of stored articles, or a title, text or html."
+    )
+
+
 async def test_a_batch_has_a_list_for_each_id(client: Client, stored: None) -> None:
     """In their order, each once; unknown ones are named."""
     response = await client.post("/v1/related/batch", json={"ids": ["b", "ghost", "a", "b"], "limit": 1})

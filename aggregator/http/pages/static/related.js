@@ -49,6 +49,8 @@
       const body = await response.json();
       if (!response.ok) throw new Error(body.detail || `status ${response.status}`);
       const articles = body.related.filter(isLink);
+      const left = body.related.length - articles.length;
+      if (left) console.warn(`related.js: ${left} articles related to "${relatedTo}" have no URL and are not shown.`);
       if (articles.length) {
         const id = `related-heading-${++headings}`;
         const list = element("ul");
@@ -59,7 +61,8 @@
       }
       section.dispatchEvent(new CustomEvent("related", { bubbles: true, detail: { articles } }));
     } catch (error) {
-      console.warn(`related.js: no articles related to "${relatedTo}": ${error.message}`);
+      const hint = error instanceof TypeError ? ". Is the service reached, and data-related-key a key of the role related in its store?" : "";
+      console.warn(`related.js: no articles related to "${relatedTo}": ${error.message}${hint}`);
       section.dispatchEvent(new CustomEvent("related", { bubbles: true, detail: { error } }));
     }
   }

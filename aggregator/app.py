@@ -47,6 +47,7 @@ from aggregator.index.upkeep.spaces import FOREIGN_INDEX_CHECK, ForeignIndex, Re
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.load_control import LoadControl
 from aggregator.ingest.pipeline import ASYNCIO
+from aggregator.ingest.refused import RefusedArticles
 from aggregator.ingest.service import IngestService
 from aggregator.policy_file import load_policies
 from aggregator.provenance.directory import SourceCollector, SourceDirectory
@@ -106,6 +107,7 @@ class Articles:
     search: ArticleSearch
     provenance: ProvenanceQueries
     sources: SourceDirectory
+    refused: RefusedArticles
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +339,7 @@ def build_articles(
         search=ArticleSearch(index, HeadlineIndex(index)),
         provenance=ProvenanceQueries(index),
         sources=SourceDirectory(index.store),
+        refused=RefusedArticles(index.store, clock),
     )
 
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
@@ -20,9 +21,10 @@ from aggregator.events.consumer import DetectorRunner
 from aggregator.events.webhooks.subscriptions import MAX_SUBSCRIPTIONS
 from aggregator.index import Index
 from aggregator.index.article_stream import ArticleStream
+from aggregator.index.snapshot import SketchWidth
 from aggregator.index.upkeep.clock_guard import ClockGuard
 from aggregator.index.upkeep.maintenance import SegmentMaintenance
-from aggregator.index.upkeep.statistics import SpaceStatistics, measure_space
+from aggregator.index.upkeep.spaces import StoredSpace, count_articles
 from aggregator.store.periodic_task import PeriodicTask
 from aggregator.time_units import MINUTE_MS
 
@@ -157,6 +159,24 @@ MAINTENANCE_LEASE_KEY = b"{upkeep}leader"
 MAINTENANCE_INTERVAL_S = 5.0
 TIME_BUDGET_MS = 250
 STATISTICS_INTERVAL_MS = MINUTE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceStatistics:
+    """A space: ``articles`` of ``count_articles``, live ``segments``, ``sketch_width`` of the writable."""
+
+    articles: int
+    oldest_ms: int | None
+    segments: int
+    sketch_width: SketchWidth
+
+
+async def measure_space(index: Index, space: str) -> SpaceStatistics:
+    """Statistics of a space as it is stored now. Raises StoreUnavailable."""
+    await index.segments.refresh(space)
+    stack = (await index.segments.read({space: ()})).stacks[space]
+    found = await count_articles(index.store, space, StoredSpace())
+    return SpaceStatistics(found.articles, found.oldest_ms or None, len(stack.tags), stack.sketch_widths[-1])
 
 
 class IndexMaintenance(PeriodicTask):

@@ -29,7 +29,7 @@ from aggregator.time_units import DAY_MS, SECOND_MS
 
 if TYPE_CHECKING:
     from aggregator.app import Background, Service
-    from aggregator.index.upkeep.statistics import SpaceStatistics
+    from aggregator.background.tasks import SpaceStatistics
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 # Below ``peer_metrics.SCRAPE_TIMEOUT_S``, so that a process whose store hangs still answers the scrape.

@@ -25,8 +25,7 @@ SCRAPE_TIMEOUT_S = 1.0
 SINGLE_PROCESS, BACKGROUND_PROCESS, SUPERVISOR = "", "scheduler", "supervisor"
 RESTARTS_NAME, RESTARTS_LABEL = "aggregator_process_restarts", "process"
 RESTARTS_HELP = "Processes started again after they had died or hung: worker, background, store or analysis."
-_SAMPLE = re.compile(r"^(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)$")
-_LABEL = re.compile(r'\b(\w+)="((?:[^"\\]|\\.)*)"')
+_SAMPLE = re.compile(r"^(?P<name>[a-zA-Z_:][\w:]*)(?:\{.*\})? (?P<value>\S+)$")
 _METRIC_NAME = re.compile(rb"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{?)")
 
 Supervised = Literal["worker", "background", "store"]  # processes whose restarts are counted
@@ -129,26 +128,16 @@ class Totals:
     """Samples of an exposition in Prometheus text format; unknown series are 0."""
 
     def __init__(self, exposition: bytes) -> None:
-        self._samples: dict[str, list[tuple[dict[str, str], float]]] = {}
+        self._samples: dict[str, list[float]] = {}
         for line in exposition.decode("utf-8", "replace").splitlines():
             found = _SAMPLE.match(line)
             if found is not None:
-                labels = dict(_LABEL.findall(found["labels"] or ""))
-                self._samples.setdefault(found["name"], []).append((labels, float(found["value"])))
+                self._samples.setdefault(found["name"], []).append(float(found["value"]))
 
     def sum(self, name: str) -> int:
         """Sum of all series of a metric."""
-        return round(sum(value for _, value in self._samples.get(name, ())))
-
-    def by_label(self, name: str, label: str) -> dict[str, int]:
-        """Sums by the value of a label, without zeros, in order of the value."""
-        found: dict[str, float] = {}
-        for labels, value in self._samples.get(name, ()):
-            if value:
-                key = labels.get(label, "")
-                found[key] = found.get(key, 0.0) + value
-        return {key: round(found[key]) for key in sorted(found)}
+        return round(sum(self._samples.get(name, ())))
 
     def least(self, name: str) -> float | None:
         """The smallest value of a metric; None without one."""
-        return min((value for _, value in self._samples.get(name, ())), default=None)
+        return min(self._samples.get(name, ()), default=None)

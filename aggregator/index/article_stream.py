@@ -162,12 +162,6 @@ class ArticleStream:
         entries = self._decode(payloads for payloads, _ in parts)
         return await self._load_items(entries, with_story_terms=False), moved
 
-    async def length(self) -> int:
-        """Number of entries in all live segments: one per version stored and per deletion."""
-        stacks = [await self._segments.stack(space) for space in self.spaces]
-        stream_keys = [tag + keys.STREAM for stack in stacks for tag in stack.tags]
-        return sum(await self._store.stream_lengths(stream_keys))
-
     async def positions_at(self, at_ms: int) -> dict[bytes, bytes]:
         """Positions for ``read`` before what was committed at or after this time in ms of the store."""
         positions = {}

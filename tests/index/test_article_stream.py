@@ -203,19 +203,6 @@ async def test_reading_can_start_at_a_time() -> None:
     assert await ids_from(9_000) == []
 
 
-async def test_the_length_counts_versions_and_deletions_of_all_segments(store: Store) -> None:
-    """A repeat adds nothing; an update and a deletion add one entry each, another article both."""
-    newsroom = core(store)
-    await newsroom.post("a", story(1))
-    await newsroom.post("a", story(1))
-    await seal(newsroom)
-    await newsroom.post("a", story(1) + " More.")
-    await newsroom.post("a", story(2))
-    await newsroom.ingest.delete("a")
-
-    assert await newsroom.index.stream.length() == 5
-
-
 async def test_recent_entries_are_recent_articles_without_their_records(store: Store) -> None:
     """Same numbers and verdicts, newest first; titles are not read."""
     newsroom = core(store)

@@ -54,6 +54,7 @@ from aggregator.http.server import make_app, make_runner
 from aggregator.index import Index, StoredArticle
 from aggregator.index.article_stream import Arrivals
 from aggregator.index.bindings import foreign_article_error
+from aggregator.ingest.refused import RefusedArticles
 from aggregator.provenance.directory import SourceDirectory
 from aggregator.provenance.queries import ProvenanceQueries
 from aggregator.queries.headline_table import SearchFilter
@@ -110,6 +111,7 @@ class FakeService:
             search=FakeSearch(self),
             provenance=ProvenanceQueries(cast("Index", index)),
             sources=SourceDirectory(MemoryStore()),
+            refused=RefusedArticles(MemoryStore(), self.clock),
         )
         self.fake_events, hooks = FakeEvents(self), MemoryStore()
         self.events = SimpleNamespace(
@@ -255,10 +257,6 @@ class FakeService:
     async def get_many(self, ids: Sequence[str]) -> dict[str, StoredArticle]:
         self.check()
         return {id_: self.stored[id_] for id_ in ids if id_ in self.stored}
-
-    async def length(self) -> int:
-        self.check()
-        return len(self.stored)
 
     async def update(self, now_ms: int) -> Arrivals:
         self.check()

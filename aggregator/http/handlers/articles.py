@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     """Check an article for duplicates and store it."""
     _note_repetition(request)
-    service, metrics = request.app[SERVICE], request.app[METRICS]
+    service, metrics, body = request.app[SERVICE], request.app[METRICS], b""
     try:
         caller = current_caller.get()
         request.app[LOAD_SHEDDER].check(caller)  # before the body is read, while it holds no slot
@@ -49,8 +49,10 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
             answer = await service.articles.ingest.submit(
                 article, dry_run=query.dry_run, sources=auth.caller_sources(request)
             )
-    except (errors.InvalidInput, errors.Overloaded, errors.TakenDown) as error:
+    except (errors.InvalidInput, errors.Forbidden, errors.Overloaded, errors.TakenDown) as error:
         metrics.rejected_articles.labels(to_problem(error).code).inc()
+        if not query.dry_run:
+            await service.articles.refused.add([(body, error)])
         raise
     if not query.dry_run:
         metrics.record_answer(answer)
@@ -151,7 +153,7 @@ async def _write_queued(response: web.StreamResponse, queue: asyncio.Queue[bytes
 
 @dataclass(frozen=True, slots=True)
 class _PreparedLine:
-    number: int
+    sent: bodies.BatchLine
     article: Article | errors.AggregatorError
     analysis: Analysis | Exception
     analysis_ms: float
@@ -175,18 +177,20 @@ async def _prepare(
     each_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
     remaining = iter(analyses)
     return [
-        _PreparedLine(line.number, item, next(remaining) if isinstance(item, Article) else item, each_ms)
+        _PreparedLine(line, item, next(remaining) if isinstance(item, Article) else item, each_ms)
         for line, item in zip(lines, decoded, strict=True)
     ]
 
 
 async def _process_lines(request: web.Request, lines: Sequence[_PreparedLine], query: IngestQuery) -> bytes:
     answers = iter(await _commit_lines(request, lines, query))
+    results = [next(answers) if isinstance(line.article, Article) else line.article for line in lines]
+    sent = [line.sent for line in lines]
+    if not query.dry_run:
+        pairs = ((line.data, result) for line, result in zip(sent, results, strict=True))
+        await request.app[SERVICE].articles.refused.add(pairs)
     return b"".join(
-        _answer_line(
-            request, line.number, next(answers) if isinstance(line.article, Article) else line.article, query
-        )
-        for line in lines
+        _answer_line(request, line.number, r, query) for line, r in zip(sent, results, strict=True)
     )
 
 

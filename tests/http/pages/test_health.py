@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aggregator.events.detection.model import LearnedHistory
-from aggregator.http.pages.health import arrival_rate, error_statuses, known_documents, named_refusals
+from aggregator.http.pages.health import arrival_rate, known_documents
 from aggregator.index.article_stream import Arrivals
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
@@ -26,20 +26,6 @@ def test_no_articles_have_no_rate() -> None:
     chart, per_minute = arrival_rate(Arrivals((), {}, is_complete=True), NOW_MS)
 
     assert (per_minute, chart.bars) == (0.0, ())
-
-
-def test_refusals_and_errors_are_named() -> None:
-    """By the title of the problem, the most frequent first; successes are no errors."""
-    assert list(named_refusals({"bad_input": 2, "overloaded": 9, "new_code": 1}).items()) == [
-        ("The service is overloaded", 9),
-        ("Invalid request", 2),
-        ("new_code", 1),
-    ]
-    assert error_statuses({"200": 5, "404": 2, "503": 1, "499": 3}) == {
-        "404 Not Found": 2,
-        "503 Service Unavailable": 1,
-        "499": 3,
-    }
 
 
 def test_what_the_detector_knows_is_shown_by_hour() -> None:

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 
+from aggregator.background.tasks import measure_space
 from aggregator.domain import Article, article_number_at
 from aggregator.index import Index, keys
 from aggregator.index.blocks import PLAN
 from aggregator.index.codec.postings import NUMBER_BYTES
 from aggregator.index.snapshot import SketchWidth
 from aggregator.index.upkeep.spaces import PROBED_RECORDS
-from aggregator.index.upkeep.statistics import measure_space
 from aggregator.store.base import Put, Store
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import core, story

@@ -49,5 +49,5 @@ def test_a_stream_without_dates_is_an_error(tmp_path: Path, capsys: pytest.Captu
     assert run("replay", undated) == run("replay", "--preview", "24h", undated) == 2
 
     captured = capsys.readouterr()
-    assert captured.err.count("No article has a valid `published_at`") == 2
+    assert captured.err.count("No article has a `published_at` that can be read") == 2
     assert "1970" not in captured.out

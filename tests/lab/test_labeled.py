@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pandas
+import pyarrow.parquet
 import pytest
 
 from aggregator.errors import InvalidInput
+from aggregator_archive.rows import parse_article
 from aggregator_lab.labeled import load_articles, load_labeled, two_valued
 
 
@@ -129,3 +132,43 @@ def test_a_row_that_cannot_be_read_is_named_with_its_file(tmp_path: Path) -> Non
 
     with pytest.raises(InvalidInput, match=r"gold\.csv:1: The row has more or fewer values"):
         load_articles([str(path)])
+
+
+@pytest.mark.parametrize(
+    "stated", ["2026-03-17", "2026-03-17T08:00:00", "Tue, 17 Mar 2026 08:00:00 GMT", 1773734400, "1773734400"]
+)
+def test_dates_are_read_as_for_dedupe(tmp_path: Path, stated: object) -> None:
+    """One owner reads the dates of all tables."""
+    (labeled,) = load_labeled([file_of(tmp_path, row(published_at=stated))])
+
+    assert labeled.article.published_at_ms is not None
+    assert labeled.article == load_articles([file_of(tmp_path, row(published_at=stated))])[0]
+    assert labeled.article.published_at_ms == parse_article(row(published_at=stated), {}).published_at_ms
+
+
+def test_columns_of_dates_of_parquet_are_read(tmp_path: Path) -> None:
+    """Times without a zone and days, as pandas and pyarrow write them."""
+    at = datetime(2026, 3, 17, 8)
+    columns = {"id": ["a", "b"], "text": ["A", "B"], "cluster": ["x", "y"]}
+    for name, values in {"times": [at, None], "days": [at.date(), None]}.items():
+        pyarrow.parquet.write_table(
+            pyarrow.table({**columns, "published_at": values}), tmp_path / f"{name}.parquet"
+        )
+
+    times, days = (load_articles([str(tmp_path / f"{name}.parquet")]) for name in ("times", "days"))
+    at_ms = round(at.replace(tzinfo=UTC).timestamp() * 1000)
+    assert [article.published_at_ms for article in times] == [at_ms, None]
+    assert [article.published_at_ms for article in days] == [at_ms - 8 * 3_600_000, None]
+
+
+def test_dates_that_cannot_be_read_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The rows stay, undated; a row without a date states none."""
+    rows = [row("a", published_at="soon"), row("b", published_at="2026-03-17"), row("c")]
+
+    assert [item.article.published_at_ms is None for item in load_labeled([file_of(tmp_path, *rows)])] == [
+        True, False, True,
+    ]  # fmt: skip
+    assert capsys.readouterr().err == (
+        "1 of 2 dates could not be read, e.g. 'soon'; write them as 2026-01-05T03:02:00Z or 2026-01-05; "
+        "these rows are undated\n"
+    )

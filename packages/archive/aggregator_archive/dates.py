@@ -1,8 +1,9 @@
-"""Dates that rows state: how many could not be read, with an example."""
+"""Dates that rows state (``rows.parse_time_ms``): how many could not be read, with an example."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,11 @@ class DateCounts:
             "write them as 2026-01-05T03:02:00Z or 2026-01-05"
         )
 
+    def report(self) -> None:
+        """Print the problem, if any, on stderr: the rows are used without a date."""
+        if problem := self.problem():
+            print(f"{problem}; these rows are undated", file=sys.stderr)
+
 
 def total(counts: Iterable[Mapping[str, Any]]) -> DateCounts:
     """The sum of counts given by their fields, with the first example."""
@@ -65,3 +71,17 @@ def require_dates(files: Sequence[str], column_names: Mapping[str, str]) -> None
         column = column_names.get("published_at", "published_at")
         none = f"no row has a date in the column {column!r}; name another with --column published_at=NAME"
         raise InvalidInput(f"within: {counts.problem() or none}, or leave out --within.")
+
+
+def require_dated(articles: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The same rows; reports at their end the dates that could not be read.
+
+    Raises InvalidInput there if no row was dated, since then nothing was replayed.
+    """
+    counts, row = DateCounts(), None
+    for row in articles:
+        counts.add(row, {}, is_read=rows.parse_time_ms(row.get("published_at")) is not None)
+        yield row
+    counts.report()
+    if row is not None and counts.stated == counts.unread:
+        raise InvalidInput("No article has a `published_at` that can be read, so nothing can be replayed.")

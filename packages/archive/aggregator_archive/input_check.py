@@ -6,6 +6,7 @@ import codecs
 import gzip
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -38,20 +39,20 @@ def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[
         elif problem := jsonl.other_format(head):
             raise InvalidInput(f"{file}: {problem}")
         else:
-            _check_json_columns(file, column_names)
+            require_columns([file], list(column_names.items()))
     return remarks
 
 
 def require_columns(files: Sequence[str], columns: Sequence[tuple[str, str]]) -> None:
-    """Raise InvalidInput unless each file has the column of each (field, column) in a row."""
+    """Raise InvalidInput unless each file with rows has the column of each (field, column) in one."""
     for file in files if columns else ():
         missing, seen = {column for _, column in columns}, dict[str, None]()
-        for row in rows.read_rows([file]):
-            missing.difference_update(row)
-            seen.update(dict.fromkeys(row))
+        for names in _columns_of_rows(file):
+            missing.difference_update(names)
+            seen.update(dict.fromkeys(names))
             if not missing:
                 break
-        else:
+        if seen:
             _check_named(file, list(seen), dict(columns))
 
 
@@ -100,27 +101,14 @@ def _quoted(column: str) -> str:
     return column if column.strip() and " " not in column else f"'{column}'"
 
 
-def _check_json_columns(file: str, column_names: Mapping[str, str]) -> None:
-    """Read rows until each named column was found."""
-    missing, seen = set(column_names.values()), dict[str, None]()
-    for columns in _json_columns(file) if missing else ():
-        missing.difference_update(columns)
-        seen.update(dict.fromkeys(columns))
-        if not missing:
-            return
-    if seen:
-        _check_named(file, list(seen), column_names)
-
-
-def _json_columns(file: str) -> Iterator[list[str]]:
+def _columns_of_rows(file: str) -> Iterator[list[str]]:
     """The columns of each usable row."""
-    for line in jsonl.read_lines([file], max_line_bytes=rows.MAX_LINE_BYTES):
-        try:
-            row = rows.row_as_dict(line.data) if line.error is None else None
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            continue
-        if isinstance(row, dict):
-            yield list(row)
+    for block in rows.read_blocks([file]):
+        for _, line in block.rows:
+            with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                row = None if isinstance(line, InvalidInput) else rows.row_as_dict(line)
+                if isinstance(row, dict):
+                    yield list(row)
 
 
 def _check_named(file: str, columns: Sequence[str], column_names: Mapping[str, str]) -> None:

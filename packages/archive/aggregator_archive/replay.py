@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer
@@ -24,6 +23,7 @@ from aggregator.events.detection.model import BurstRule, DetectedEvent
 from aggregator.events.event import Event
 from aggregator.events.storylines import Storylines
 from aggregator.time_units import MINUTE_MS, format_rfc3339
+from aggregator_archive import rows
 
 Row = Mapping[str, Any]
 # Returns the language of a row and the terms of its story.
@@ -33,7 +33,7 @@ AnalyzeRow = Callable[[Row], tuple[str, WeightedTerms]]
 def replay(rows: Iterable[Row], rule: BurstRule) -> Iterator[dict[str, Any]]:
     """Yield the last version of each event that fired as a dict, in order of ``detected_at``.
 
-    ``rows``: ``id, title, text, url, source, published_at, lang`` (RFC 3339 time; only ``title`` is needed),
+    ``rows``: ``id, title, text, url, source, published_at, lang`` (only ``title`` is needed),
     in order of time. A row without a valid time gets the time of the previous row; a row dated over one
     window after its successor is treated as undated.
     """
@@ -141,16 +141,10 @@ def rfc3339(at_ms: int) -> str:
     return format_rfc3339(at_ms).replace(".000Z", "Z")
 
 
-def parse_time_ms(text: object) -> int | None:
-    """Parse an RFC 3339 time or a date; None if ``text`` is neither or before 1970."""
-    if not isinstance(text, str):
-        return None
-    try:
-        at = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
-    at_ms = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
-    return at_ms if at_ms >= 0 else None
+def parse_time_ms(value: object) -> int | None:
+    """The time of a row as for ``dedupe``; None also before 1970, where no virtual time begins."""
+    at_ms = rows.parse_time_ms(value)
+    return None if at_ms is None or at_ms < 0 else at_ms
 
 
 class RowAnalyzer:

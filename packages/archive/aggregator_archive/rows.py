@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -140,7 +140,7 @@ def _row_with_values(row: Row | InvalidInput) -> dict[str, Any]:
     if isinstance(row, bytes):
         return _json_object(row)
     return {
-        name: value.isoformat() if isinstance(value, datetime) else value
+        name: value.isoformat() if isinstance(value, date) else value
         for name, value in row.items()
         if value is not None
     }
@@ -163,7 +163,7 @@ def parse_article(row: Row, column_names: Mapping[str, str]) -> Article:
         html=html if not text.strip() else "",
         url=given.url or "",
         source=source_of(given.source or "", given.url or ""),
-        published_at_ms=_timestamp_ms(given.published_at),
+        published_at_ms=parse_time_ms(given.published_at),
         lang=given.lang or None,
     )
 
@@ -221,10 +221,10 @@ def _article_id(given: _ArticleColumns, title: str, text: str) -> str:
         return derive_id(None, "", title, text)
 
 
-def _timestamp_ms(value: Any) -> int | None:
-    """Milliseconds since 1970 UTC; None if the date cannot be read. Times without zone are UTC."""
-    date = parse_feed_date(value, UTC)
-    return None if date is None else round(date.timestamp() * 1000)
+def parse_time_ms(value: object) -> int | None:
+    """Milliseconds since 1970 UTC; None if it cannot be read (``parse_feed_date``). Without zone: UTC."""
+    at = parse_feed_date(value, UTC)
+    return None if at is None else round(at.timestamp() * 1000)
 
 
 def _group_into_blocks(rows: Iterable[NumberedRow]) -> Iterator[list[NumberedRow]]:

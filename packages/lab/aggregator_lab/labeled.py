@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 
 import msgspec
@@ -13,7 +14,9 @@ import msgspec
 from aggregator.contract.decoding import decode, to_article
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
+from aggregator_archive.dates import DateCounts
 from aggregator_archive.rows import Columns, column_hint, read_rows
+from aggregator_client.dates import with_parsed_date
 from aggregator_client.decision import ARTICLE_FIELDS
 from aggregator_client.wire import ArticleIn
 
@@ -89,7 +92,7 @@ def two_valued(value: Any) -> bool | None:
 
 def load_articles(files: Sequence[str], columns: Columns = ()) -> list[Article]:
     """The articles of all rows; ``columns`` as for ``read_rows``. Raises InvalidInput."""
-    return [_parse_article(row) for row in read_rows(files, columns)]
+    return [article for _, article in _read_articles(files, columns)]
 
 
 def load_labeled(
@@ -100,10 +103,8 @@ def load_labeled(
     ``unique_ids``: reject an id that occurs twice, since a service would take the second for a new version.
     """
     labeled = [
-        LabeledArticle(
-            _parse_article(row), _parse_label(row, position), bool(two_valued(row.get("original")))
-        )
-        for position, row in enumerate(read_rows(files, columns), 1)
+        LabeledArticle(article, _parse_label(row, position), bool(two_valued(row.get("original"))))
+        for position, (row, article) in enumerate(_read_articles(files, columns), 1)
     ]
     if not labeled:
         raise InvalidInput(f"{', '.join(files)}: no articles found.")
@@ -115,8 +116,19 @@ def load_labeled(
     return labeled
 
 
+def _read_articles(files: Sequence[str], columns: Columns) -> Iterator[tuple[dict[str, Any], Article]]:
+    """Yield each row and its article; dates that cannot be read are reported at the end."""
+    dates = DateCounts()
+    for row in read_rows(files, columns):
+        article = _parse_article(row)
+        dates.add(row, {}, is_read=article.published_at_ms is not None)
+        yield row, article
+    dates.report()
+
+
 def _parse_article(row: dict[str, Any]) -> Article:
-    fields = msgspec.json.encode({name: value for name, value in row.items() if name in ARTICLE_FIELDS})
+    given = {name: value for name, value in row.items() if name in ARTICLE_FIELDS}
+    fields = msgspec.json.encode(with_parsed_date(given, UTC)[0])
     try:
         return to_article(decode(fields, ArticleIn))
     except InvalidInput as error:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import numpy as np
 import pandas
 import pytest
 
@@ -42,5 +45,30 @@ def test_options_change_the_rule() -> None:
 
 def test_a_table_without_dates_is_refused() -> None:
     """Nothing could be replayed."""
-    with pytest.raises(InvalidInput, match="published_at"):
+    with pytest.raises(InvalidInput, match=r"columns are title; .* columns=\{'published_at': NAME\}"):
         EventDetector().run([{"title": "Ferry late"}])
+    with pytest.raises(InvalidInput, match="No article has a `published_at` that can be read"):
+        EventDetector().run([{"title": "Ferry late", "published_at": "soon"}])
+
+
+def test_a_table_without_headlines_is_refused() -> None:
+    """No row could be part of an event, however many texts there are."""
+    with pytest.raises(InvalidInput, match=r"no row has title; the columns are schlagzeile, .*'title': NAME"):
+        EventDetector().run([{"schlagzeile": "Ferry late", "published_at": NOON}])
+
+
+@pytest.mark.parametrize(
+    "as_column",
+    [
+        list,
+        lambda times: [at.strftime("%a, %d %b %Y %H:%M:%S GMT") for at in times],
+        lambda times: np.array([at.replace(tzinfo=None) for at in times], "datetime64[ns]"),
+    ],
+    ids=["datetimes", "RFC 822", "numpy"],
+)
+def test_dates_are_read_as_for_duplicates(as_column: Callable[[list[datetime]], Any]) -> None:
+    """One reader for both."""
+    times = [datetime.fromisoformat(row["published_at"]) for row in ARTICLES]
+    columns = {"title": [row["title"] for row in ARTICLES], "published_at": as_column(times)}
+
+    assert len(EventDetector().run(columns)["id"]) == 1

@@ -72,3 +72,16 @@ def test_a_model_is_loaded_from_its_file(tmp_path: Path) -> None:
     assert np.array_equal(FeatureModel("en", path).transform(ROWS), FeatureModel("en").transform(ROWS))
     with pytest.raises(InvalidInput, match="language group 'en', not of 'zh'"):
         FeatureModel("zh", path).fit()
+
+
+def test_a_table_without_texts_is_refused_unless_its_columns_are_named() -> None:
+    """Rows of zeros would look like vectors."""
+    frame = pandas.DataFrame({"titel": ["Fähre"], "inhalt": ["Die Fähre fährt am Montag wieder."]})
+    model = FeatureModel("de", columns={"title": "titel", "text": "inhalt"})
+
+    with pytest.raises(InvalidInput, match=r"columns are titel, inhalt; .*columns=\{'text': NAME\}"):
+        FeatureModel("de").transform(frame)
+    with pytest.raises(InvalidInput, match=r"^Row 1: expected texts, found .* and 5\.$"):
+        FeatureModel("de").transform([{"text": 5}])
+    expected = FeatureModel("de").transform(["Fähre\nDie Fähre fährt am Montag wieder."])
+    assert expected.any() and np.array_equal(clone(model).transform(frame), expected)

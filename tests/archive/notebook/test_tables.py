@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pandas
 import pyarrow
 import pytest
 
 from aggregator.errors import InvalidInput
-from aggregator_archive.notebook.tables import read_rows, rename_fields
+from aggregator_archive.notebook.tables import article_fields, read_rows
 
 AT = datetime(2026, 6, 1, 12, tzinfo=UTC)
 ROWS: list[dict[str, Any]] = [
@@ -61,24 +63,32 @@ def test_other_values_are_refused(table: Any, message: str) -> None:
 
 
 def test_columns_with_other_names_are_mapped() -> None:
-    """Other columns stay."""
-    assert list(rename_fields([{"body": "one", "id": "a"}], {"text": "body"})) == [
-        {"body": "one", "id": "a", "text": "one"}
+    """Columns that are no field of an article are left out."""
+    rows = [{"body": "one", "id": "a", "note": "x"}]
+    assert list(article_fields(rows, {"text": "body"})) == [{"id": "a", "text": "one"}]
+
+
+def test_values_are_those_of_python() -> None:
+    """NaN is no value, also where the rows are no data frame; times of numpy are times."""
+    rows = {"title": [math.nan, "A"], "published_at": np.array(["2026-03-17T08:00", "NaT"], "datetime64[ns]")}
+    assert list(article_fields(rows, {})) == [
+        {"published_at": datetime(2026, 3, 17, 8)},
+        {"title": "A", "published_at": None},
     ]
 
 
 def test_a_named_column_that_no_row_has() -> None:
     """It would compare headlines alone; a table without rows has no columns."""
     rows = [{"id": "a", "title": "A"}, {"id": "b", "body": "B"}]
-    assert [row["text"] for row in rename_fields(rows, {"text": "body"})] == [None, "B"]
+    assert [row.get("text") for row in article_fields(rows, {"text": "body"})] == [None, "B"]
     with pytest.raises(
         InvalidInput, match=r"^columns: no row has 'boddy'; the columns are id, title, body\.$"
     ):
-        list(rename_fields(rows, {"text": "boddy"}))
-    assert list(rename_fields([], {"text": "boddy"})) == []
+        list(article_fields(rows, {"text": "boddy"}))
+    assert list(article_fields([], {"text": "boddy"})) == []
 
 
 def test_a_table_without_anything_to_compare() -> None:
     """The error names the columns and the parameter that maps them."""
     with pytest.raises(InvalidInput, match=r"columns are id, headline, body; .* columns=\{'text': NAME\}\.$"):
-        list(rename_fields([{"id": "a", "headline": "A", "body": "B"}], {}))
+        list(article_fields([{"id": "a", "headline": "A", "body": "B"}], {}, ("text", "title")))

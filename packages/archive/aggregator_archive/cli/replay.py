@@ -12,9 +12,10 @@ import msgspec
 from aggregator import jsonl
 from aggregator.app import build_burst_rule
 from aggregator.cli.progress import ItemProgress
-from aggregator.errors import EXIT_OK, InvalidInput
+from aggregator.errors import EXIT_OK
 from aggregator.settings import Settings
 from aggregator_archive import replay as replaying
+from aggregator_archive.dates import require_dated
 from aggregator_archive.rows import read_rows
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         ItemProgress("articles", shown=not args.no_progress) as progress,
         jsonl.open_output(args.out) as write,
     ):
-        rows = _require_dates(_counted(read_rows(args.files), progress))
+        rows = require_dated(_counted(read_rows(args.files), progress))
         if args.preview is not None:
             _write_preview(rows, rule, args.preview, write)
             return EXIT_OK
@@ -69,13 +70,3 @@ def _write_preview(rows: Rows, rule: BurstRule, span_ms: int, write: Write) -> N
     for event in current.alerts:
         detected = replaying.rfc3339(event.detected_at_ms)
         write(f"{detected}  {event.size:>5} items  {event.title}".encode())
-
-
-def _require_dates(rows: Rows) -> Iterator[dict[str, Any]]:
-    """The same rows; raises InvalidInput at their end if none was dated, since then nothing was replayed."""
-    empty, dated = True, False
-    for row in rows:
-        empty, dated = False, dated or replaying.parse_time_ms(row.get("published_at")) is not None
-        yield row
-    if not (empty or dated):
-        raise InvalidInput("No article has a valid `published_at` (RFC 3339), so there is nothing to replay.")

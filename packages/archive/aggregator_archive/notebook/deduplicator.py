@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-
-import msgspec
-import numpy as np
 
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import cosine
 from aggregator.domain import WeightedTerms
 from aggregator.errors import InvalidInput
+from aggregator_archive import dates
 from aggregator_archive.columns import Columns as ArticleColumns
 from aggregator_archive.encode import Encoding, chunk_metadata, decode_details
 from aggregator_archive.executors import open_pool
 from aggregator_archive.job import Job, RepresentativeRule, prepare_work_dir
-from aggregator_archive.notebook.tables import Columns, Row, read_rows, rename_fields
+from aggregator_archive.notebook.tables import Columns, article_fields
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
 from aggregator_archive.representatives import choose_representatives
-from aggregator_archive.rows import ARTICLE_FIELDS, blocks_of_rows
+from aggregator_archive.rows import ARTICLE_FIELDS, CONTENT_FIELDS, blocks_of_rows
 
 POLICIES = ("verified", "hamming")
 RESULT_COLUMNS = ("group", "verdict", "original", "distance", "similarity", "problem")
@@ -77,10 +75,10 @@ class Deduplicator:
         similarity  cosine of the heaviest terms of both, 0 to 1; None otherwise
         problem     why a row is invalid; empty otherwise
 
-        Ids are the column ``id``, else derived from the URL or the text. Raises InvalidInput if there are no
-        rows, and as ``read_rows``.
+        Ids are the column ``id``, else derived from the URL or the text. Dates that cannot
+        be read are reported on stderr. Raises InvalidInput if there are no rows, and as ``read_rows``.
         """
-        articles = [_article_fields(row) for row in rename_fields(read_rows(table), self._columns)]
+        articles = list(article_fields(table, self._columns, CONTENT_FIELDS))
         if not articles:
             raise InvalidInput("The table has no rows.")
         with TemporaryDirectory(prefix="aggregator-") as directory:
@@ -95,26 +93,12 @@ class Deduplicator:
             prepare_work_dir(job, fresh=False)
             with open_pool(self._processes) as pool:
                 result = run_pipeline(job, pool, ProgressListener(), blocks_of_rows(articles))
-            problems = {
-                bad["row"] - 1: bad["reason"] for c in result.chunks for bad in chunk_metadata(c)["bad"]
-            }
+            chunks = [chunk_metadata(chunk) for chunk in result.chunks]
+            dates.total(chunk["dates"] for chunk in chunks).report()
+            problems = {bad["row"] - 1: bad["reason"] for chunk in chunks for bad in chunk["bad"]}
             copy_of = choose_representatives(result, self._keep, self._policy).copy_of
             labels, originals = result.labels.tolist(), copy_of.tolist()
             return _result_columns(result.columns, labels, originals, len(articles), problems)
-
-
-def _article_fields(row: Row) -> dict[str, Any]:
-    """The fields of an article, with values of Python; NaN of a data frame is a missing value."""
-    given = {field: row[field] for field in ARTICLE_FIELDS if field in row}
-    fields = msgspec.to_builtins(given, builtin_types=(datetime,), enc_hook=_plain_value)
-    return {name: value for name, value in fields.items() if value == value}  # noqa: PLR0124  # NaN
-
-
-def _plain_value(value: Any) -> Any:
-    """A value of numpy as one of Python."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise InvalidInput(f"A field has a value of type {type(value).__name__}; expected text, number or time.")
 
 
 def _result_columns(

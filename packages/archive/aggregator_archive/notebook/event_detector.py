@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from aggregator.errors import InvalidInput
 from aggregator.events.detection.model import BurstRule
-from aggregator_archive import replay
-from aggregator_archive.notebook.tables import Columns, Row, read_rows, rename_fields
+from aggregator_archive import dates, replay
+from aggregator_archive.notebook.tables import Columns, article_fields
 
 EVENT_COLUMNS = (
     "id", "title", "detected_at", "first_seen", "last_seen", "size", "peak", "sources", "items", "terms",
@@ -47,24 +46,12 @@ class EventDetector:
     def run(self, table: Any) -> Columns:
         """Return the events as columns, one value per event in order of detection (``EVENT_COLUMNS``).
 
-        ``table``: as in ``tables.read_rows``, in any order; rows need a ``title`` and a ``published_at`` (a
-        datetime, or text by RFC 3339; without a zone: UTC). Rows without a title are left out. ``items`` are
-        ids of rows, times are RFC 3339 texts in UTC. The detector starts without history: the first days of a
-        table teach it what is usual. Raises InvalidInput if no row is dated, and as ``read_rows``.
+        ``table``: as in ``tables.read_rows``, in any order; rows need a ``title`` and a ``published_at``, as
+        for ``Deduplicator``. Rows without a title are left out. ``items`` are ids of rows, times are RFC 3339
+        texts in UTC. The detector starts without history: the first days of a table teach it what is usual.
+        Raises InvalidInput if no row is dated or has a title, and as ``read_rows``.
         """
-        rows = [_dated(row) for row in rename_fields(read_rows(table), self._columns)]
-        if not any(at_ms is not None for at_ms, _ in rows):
-            raise InvalidInput("No row has a valid `published_at` (RFC 3339), so there is nothing to replay.")
-        rows.sort(key=lambda dated: -1 if dated[0] is None else dated[0])
-        events = list(replay.replay((row for _, row in rows), self._rule))
+        rows = list(dates.require_dated(article_fields(table, self._columns, ["title"], ["published_at"])))
+        rows.sort(key=lambda row: replay.parse_time_ms(row.get("published_at")) or -1)
+        events = list(replay.replay(rows, self._rule))
         return {name: [event[name] for event in events] for name in EVENT_COLUMNS}
-
-
-def _dated(row: Row) -> tuple[int | None, Row]:
-    """Time in ms and the row with its time as text."""
-    value = row.get("published_at")
-    if isinstance(value, datetime):
-        value = (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
-    elif isinstance(value, date):
-        value = value.isoformat()
-    return replay.parse_time_ms(value), {**row, "published_at": value}

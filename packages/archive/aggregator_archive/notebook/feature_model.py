@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,7 +15,7 @@ from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text.language import FALLBACK_GROUP, language_group
 from aggregator.analysis.text.tokenizer import tokenize, words
 from aggregator.errors import InvalidInput
-from aggregator_archive.notebook.tables import read_rows
+from aggregator_archive.notebook.tables import article_fields
 
 
 class FeatureModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -23,11 +23,15 @@ class FeatureModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     language  tag of the texts: "en", "ru" and "zh" have shipped models, others share an unfitted one
     path      model file; empty: the shipped model of the language
+    columns   {"text": NAME, "title": NAME}, for tables with columns of other names
     """
 
-    def __init__(self, language: str = "en", path: str | Path = "") -> None:
+    def __init__(
+        self, language: str = "en", path: str | Path = "", columns: Mapping[str, str] | None = None
+    ) -> None:
         self.language = language
         self.path = path
+        self.columns = columns
 
     def fit(self, texts: Any = None, y: Any = None) -> Self:
         """Load the model and return the transformer. Raises ModelError if the file is not a model."""
@@ -38,7 +42,8 @@ class FeatureModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         """Return (n, 64) float32: the sums whose signs are the fingerprints, one row per text.
 
         ``texts``: an iterable of texts, or a table with a column ``text`` (and ``title``). Cosines of rows
-        approximate those of the model's principal components. A text without words gives zeros.
+        approximate those of the model's principal components. A text without words gives zeros. Raises
+        InvalidInput if the table has neither column, or another value than a text.
         """
         return self._sums(texts).astype(np.float32)
 
@@ -70,11 +75,17 @@ class FeatureModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
     def _sums(self, texts: Any) -> npt.NDArray[np.float64]:
         model, lang = self._load(), self.language
         # As in the analysis, a text of stop words only uses its words as terms.
-        rows = [model.project(tokenize(text, lang) or words(text, lang)) for text in _texts(texts)]
+        rows = [
+            model.project(tokenize(text, lang) or words(text, lang))
+            for text in _texts(texts, self.columns or {})
+        ]
         return np.array(rows, np.float64).reshape(-1, FINGERPRINT_BITS)
 
 
-def _texts(table: Any) -> Iterable[str]:
+def _texts(table: Any, columns: Mapping[str, str]) -> Iterable[str]:
     """Headline and text of each row, joined as the analysis does."""
-    for row in read_rows(table):
-        yield f"{row.get('title') or ''}\n{row.get('text') or ''}"
+    for number, row in enumerate(article_fields(table, columns, ("text", "title")), 1):
+        title, text = row.get("title") or "", row.get("text") or ""
+        if not (isinstance(title, str) and isinstance(text, str)):
+            raise InvalidInput(f"Row {number}: expected texts, found {title!r:.40} and {text!r:.40}.")
+        yield f"{title}\n{text}"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
+
+import msgspec
+import numpy as np
 
 from aggregator.errors import InvalidInput
 from aggregator_archive.optional_imports import import_optional
-from aggregator_archive.rows import CONTENT_FIELDS
+from aggregator_archive.rows import ARTICLE_FIELDS
 
 Row = Mapping[str, Any]
 Columns = dict[str, list[Any]]  # name -> one value per row
@@ -33,25 +37,39 @@ def read_rows(table: Any) -> Iterator[Row]:
     return _plain_rows(table)
 
 
-def rename_fields(rows: Iterable[Row], columns: Mapping[str, str]) -> Iterator[Row]:
-    """Yield the rows with ``columns``, field -> name of its column, applied; other fields are unchanged.
+def article_fields(
+    table: Any, columns: Mapping[str, str], *needed: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the fields of an article of each row (``read_rows``), with values of Python; NaN is none.
 
-    Raises InvalidInput at the end if no row had one of the columns, or any with something to compare.
+    ``columns``: field -> name of its column, if it has another name; ``needed``: groups of fields. Raises
+    InvalidInput at the end if no row had one of the columns, or any field of a group.
     """
-    missing, seen, has_content = set(columns.values()), dict[str, None](), False
-    for row in rows:
-        if missing or not has_content:
+    missing, lacking, seen = set(columns.values()), list(needed), dict[str, None]()
+    for row in read_rows(table):
+        if missing or lacking:
             missing.difference_update(row)
+            lacking = [group for group in lacking if not any(columns.get(f, f) in row for f in group)]
             seen.update(dict.fromkeys(row))
-            has_content = has_content or any(columns.get(field, field) in row for field in CONTENT_FIELDS)
-        yield {**row, **{field: row.get(name) for field, name in columns.items()}} if columns else row
+        given = {f: row.get(columns.get(f, f)) for f in ARTICLE_FIELDS if columns.get(f, f) in row}
+        fields = msgspec.to_builtins(given, builtin_types=(datetime,), enc_hook=_plain_value)
+        yield {name: value for name, value in fields.items() if value == value}  # noqa: PLR0124  # NaN
     if missing and seen:
         raise InvalidInput(f"columns: no row has {min(missing)!r}; the columns are {', '.join(seen)}.")
-    if seen and not has_content:
+    if seen and lacking:
         raise InvalidInput(
-            f"columns: no row has text, html or title; the columns are {', '.join(seen)}; name the one with "
-            "the text by columns={'text': NAME}."
+            f"columns: no row has {' or '.join(lacking[0])}; the columns are {', '.join(seen)}; name yours "
+            f"by columns={{{lacking[0][0]!r}: NAME}}."
         )
+
+
+def _plain_value(value: Any) -> Any:
+    """A value of numpy as one of Python."""
+    if isinstance(value, np.datetime64):
+        return value.astype("datetime64[us]").item()
+    if isinstance(value, np.generic):
+        return value.item()
+    raise InvalidInput(f"A field has a value of type {type(value).__name__}; expected text, number or time.")
 
 
 def _arrow_rows(table: Any) -> Iterator[Row]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from aggregator_archive.cli.dedupe import selected_policy
 from aggregator_archive.input_check import require_columns
 from aggregator_lab.cli.evaluate import load_analyzer
 from aggregator_lab.evaluation import built_streams, duplicates, edit_recall, judgments
-from aggregator_lab.evaluation.article_files import ArticleFile, read_articles
+from aggregator_lab.evaluation.article_files import read_articles
 from aggregator_lab.evaluation.duplicate_stream import DuplicateStream
 from aggregator_lab.evaluation.published_shingling import COMPARED_SETTING, PublishedSettings
 from aggregator_lab.evaluation.shingling import ShinglingSettings, settings_grid
@@ -43,7 +42,6 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
     compared, published = _compared_settings(args)
     verdicts = judgments.read_judgments(args.judged, args.files) if args.judged else []
     read = read_articles(args.files, args.max, args.column)
-    _print_left_out(read)
     analyzer, policy = load_analyzer(settings), selected_policy(args, settings)[1]
     if args.built:
         built = await built_streams.evaluate(
@@ -122,12 +120,3 @@ def _write_page(args: argparse.Namespace, report: duplicates.DuplicatesReport) -
     Path(args.page).write_text(
         judgments.render_page(chosen, len(report.pairs), report.method), encoding="utf-8", errors="replace"
     )
-
-
-def _print_left_out(read: ArticleFile) -> None:
-    if read.invalid:
-        print(f"{read.invalid:,} invalid rows, the first: {read.first_invalid}", file=sys.stderr)
-    if read.repeated_id:
-        print(f"{read.repeated_id:,} rows left out whose id occurred before", file=sys.stderr)
-    if problem := read.dates.problem():
-        print(problem, file=sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +35,7 @@ class ArticleFile:
 def read_articles(files: Sequence[str], limit: int | None = None, columns: Columns = ()) -> ArticleFile:
     """Read at most ``limit`` articles of files as for ``dedupe``, ``columns`` as for ``rows.read_rows``.
 
-    Raises InvalidInput if there are none.
+    Rows left out and dates not read are reported on stderr. Raises InvalidInput if there are no articles.
     """
     read = ArticleFile()
     seen: set[str] = set()
@@ -58,6 +59,11 @@ def read_articles(files: Sequence[str], limit: int | None = None, columns: Colum
             read.dates.add(row, dict(columns), is_read=article.published_at_ms is not None)
     if not read.articles:
         raise InvalidInput(read.first_invalid or f"{', '.join(files)}: no articles found.")
+    if read.invalid:
+        print(f"{read.invalid:,} invalid rows, the first: {read.first_invalid}", file=sys.stderr)
+    if read.repeated_id:
+        print(f"{read.repeated_id:,} rows left out whose id occurred before", file=sys.stderr)
+    read.dates.report()
     return read
 
 

@@ -28,8 +28,8 @@ from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_lab.evaluation.online_protocol import DecisionCounts, count_decisions
-from aggregator_lab.evaluation.shingling import DEFAULT_LANGUAGE, MAX_SHINGLE_WORDS, Decision, shingle_hashes
-from aggregator_lab.labeled import LabeledArticle, labelings, originals_first
+from aggregator_lab.evaluation.shingling import MAX_SHINGLE_WORDS, Decision, shingle_hashes
+from aggregator_lab.labeled import DEFAULT_LANG, LabeledArticle, labelings, originals_first
 
 # Not those of the paper's Table 2.
 GRID_VALUES: Mapping[str, list[Any]] = {
@@ -91,7 +91,7 @@ class PublishedResult:
         return {**setting, "labels": self.labels, **measures, "held_out": self.held_out}
 
 
-def sketch(text: str, n: int, k: int, p: int, f: float, lang: str = DEFAULT_LANGUAGE) -> Hashes:
+def sketch(text: str, n: int, k: int, p: int, f: float, lang: str = DEFAULT_LANG) -> Hashes:
     """(up to k * p,) samples of the leading fraction ``f``: the k smallest hashes under each permutation."""
     tokens = shingle_units(text, lang)
     hashes = shingle_hashes(tokens[: max(1, round(len(tokens) * f))], n)
@@ -166,7 +166,7 @@ def evaluate(
     """
     before = [article.id for article in background]
     texts = {
-        article.id: (article.text or article.title, article.lang or DEFAULT_LANGUAGE)
+        article.id: (article.text or article.title, article.lang or DEFAULT_LANG)
         for article in (*background, *(item.article for item in gold))
     }
     labels_by_labeling = labelings(gold)

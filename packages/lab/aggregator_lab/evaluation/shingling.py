@@ -31,10 +31,9 @@ from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_lab.evaluation.online_protocol import count_decisions
-from aggregator_lab.labeled import LabeledArticle, labelings, shuffle
+from aggregator_lab.labeled import DEFAULT_LANG, LabeledArticle, labelings, shuffle
 
 MAX_SHINGLE_WORDS = 5  # limit of ``shingle_hashes``
-DEFAULT_LANGUAGE = "en"  # of articles that declare none
 
 
 def shingle_hashes(words: Sequence[str], width: int = SHINGLE_WORDS) -> npt.NDArray[np.uint64]:
@@ -129,11 +128,11 @@ def sample_texts(
 ) -> ShingleSamples:
     """Samples of ``texts`` (id -> text); settings as in the module docstring.
 
-    ``languages``: id -> ISO 639-1, ``DEFAULT_LANGUAGE`` if missing.
+    ``languages``: id -> ISO 639-1, ``DEFAULT_LANG`` if missing.
     """
     samples, known = {}, languages or {}
     for id_, text in texts.items():
-        tokens = shingle_units(text, known.get(id_, DEFAULT_LANGUAGE))
+        tokens = shingle_units(text, known.get(id_, DEFAULT_LANG))
         hashes = shingle_hashes(tokens[: max(1, round(len(tokens) * f))], n)
         samples[id_] = frozenset(hash_ for hash_ in hashes.tolist() if hash_ % k == 0)
     return ShingleSamples(samples)
@@ -201,7 +200,7 @@ def evaluate(
     before = [article.id for article in background]
     articles = [*background, *(item.article for item in gold)]
     texts = {article.id: article.text or article.title for article in articles}
-    languages = {article.id: article.lang or DEFAULT_LANGUAGE for article in articles}
+    languages = {article.id: article.lang or DEFAULT_LANG for article in articles}
     labels_by_labeling = labelings(gold)
     shuffled = [[item.article.id for item in order(gold, seed)] for seed in range(orders)]
     lines: list[SettingResult] = []

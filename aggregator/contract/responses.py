@@ -134,6 +134,7 @@ class AttemptOut(Struct):
     next_at: Annotated[datetime | None, doc("Time of the next attempt; null: none.", "2026-11-20T08:40:00Z")]
     event_id: Annotated[str | None, doc("Id of the event; null: of several.", "pool-1")]
     events: Annotated[int, doc("Number of events in the delivery.", 1)]
+    title: Annotated[str, doc("Its headline, of a mail the subject; empty: unknown.", "Pool closed")]
 
 
 class DeskOut(DeskIn, forbid_unknown_fields=False, kw_only=True):
@@ -161,6 +162,7 @@ class DeadLetterOut(Struct):
     made_at: Annotated[datetime, doc("Time at which the delivery was made.", "2026-11-20T08:40:00Z")]
     attempts: Annotated[int, doc("Number of attempts.", 9)]
     result: Annotated[str, doc("Result of the last attempt.", "503")]
+    title: Annotated[str, doc("Its headline, of a mail the subject; empty: unknown.", "Pool closed")]
 
 
 class WebhookDetailOut(WebhookOut):

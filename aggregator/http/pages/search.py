@@ -2,8 +2,8 @@
 
 * the id or address of an article: the article, what it repeats, what repeats it, its event
 * the address of an event: its report
-* words that articles have: events and articles, those of one event together
-* any other headline, or a text: the event and the articles that it is about, and whether it is a copy
+* words: events and articles, those of one event together
+* more than FEW_WORDS, or a text: the event and the articles that it is about, and whether it is a copy
 """
 
 from __future__ import annotations
@@ -109,11 +109,11 @@ async def search(request: web.Request, query: SearchPageQuery) -> web.Response:
             event_ids = await events.repository.event_ids_of([f.article.group for f in result.articles])
             if after is None:
                 found, _ = await events.search.find(words, MAX_EVENTS, **event_conditions(conditions))
-                shown = {event.id: event for event, _ in found}
+                has_all = any(not missing for _, missing in found)
+                shown = {event.id: event for event, missing in found if not (missing and has_all)}
                 if query.sort == "relevance":  # what has all words is first
                     groups = {event.id: [] for event, missing in found if not missing}
-                is_headline = max(result.words, len(words.split())) > FEW_WORDS
-                if is_headline and not any(each.missing == 0 for each in result.articles):
+                if max(result.words, len(words.split())) > FEW_WORDS:
                     about = await _about(service, words, conditions)
     except (InvalidInput, NoText) as error:
         problem = problem or str(error)
@@ -178,7 +178,9 @@ async def _about(
         analysis = await service.articles.ingest.submit(article, dry_run=True)
         outcome, own_id, groups = analysis.outcome, "", []
         options = replace(options, **event_conditions(conditions))
-        related = await service.articles.related.of_article(article, options)
+        of_article, of_id = service.articles.related.of_article, service.articles.related.of_id
+        match = outcome.match
+        related = await (of_id(match.canonical_id, options) if match else of_article(article, options))
     original_id = outcome.match.canonical_id if outcome.match else ""
     of_group = own_id or original_id
     group = await index.group_members(of_group, MAX_DUPLICATES + 2) if of_group else []

@@ -235,10 +235,13 @@ async def test_the_history_of_a_target(client: Client, service: FakeService) -> 
     queue = service.background.webhook_dispatcher.queue
     title = "Harbour: 7 new events"
     waiting = Delivery("m1", target, "e1", "alert", b"{}", START_MS, START_MS + 300_000, 1, "busy", 7, title)
-    dead = Delivery("m0", target, "gone", "alert", b"{}", START_MS, START_MS, 8, "answered with status 500")
+    dead = Delivery(
+        "m0", target, "gone", "alert", b"{}", START_MS, START_MS, 8, "answered with status 500", 1, "Gone"
+    )
     tried = Attempt("m1", target, "alert", START_MS, 1, "busy", START_MS + 300_000, "e1", 7, title)
     await queue.save(None, Outbox(b"", (waiting,)), [dead], [tried])
     page = await (await client.get(f"/webhooks/{target}")).text()
+    listed = await (await client.get(f"/v1/webhooks/{target}")).json()
     await client.post(f"/webhooks/{target}", data={"action": "retry"})
     retried = (await queue.outbox.read_with_raw())[1].calls
     await client.post(f"/webhooks/{target}", data={"action": "resend", "delivery": "m0"})
@@ -246,6 +249,7 @@ async def test_the_history_of_a_target(client: Client, service: FakeService) -> 
 
     assert page.count('<a href="/events/e1" dir="auto">Harbour: 7 new events</a>') == 2
     assert "Harbour bridge closed" not in page
+    assert (listed["attempts"][0]["title"], listed["dead"][0]["title"]) == (title, "Gone")
     assert "next attempt" in page and "Not delivered" in page and "answered with status 500" in page
     assert retried[0].due_ms == START_MS and retried[0].attempts == 1
     assert [(d.id, d.attempts) for d in (await queue.outbox.read_with_raw())[1].calls] == [

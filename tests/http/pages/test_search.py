@@ -95,6 +95,41 @@ async def test_what_was_not_searched_and_not_found_is_said(service: Service, cli
     assert "A minus excludes nothing: <bdi>-mill</bdi>" in minus and "A minus" not in partly
 
 
+async def test_a_stored_headline_that_is_pasted_finds_what_the_field_promises(
+    service: Service, client: Client
+) -> None:
+    """Its event, that it is a copy, and what is related; the article itself is listed once."""
+    await store_otters(service, client)
+    headline = "Mill pond of Estmark has its otter after forty years"
+    for id_, title in (("h1", headline), ("h2", "Otter of the Estmark mill pond is back after forty years")):
+        body = {"id": id_, "title": title, "source": id_}
+        assert (await client.post("/v1/articles", json=body)).status == 201
+    await store_event(service, "pond", "Otter at the pond", ["h1"])
+
+    text = await page(client, urlencode({"q": headline}))
+
+    assert "The same headline" in text and 'href="/events/pond"' in text and "Related" in text
+    assert text.count('href="/search?q=h1"') == 1 and "too common" not in text
+
+
+async def test_what_lacks_words_is_folded_where_something_has_them_all(
+    service: Service, client: Client
+) -> None:
+    """Articles; events are left out."""
+    for id_, title in (("a", "Ferry strike"), ("b", "Ferry timetable"), ("c", "Teachers strike")):
+        await client.post("/v1/articles", json={"id": id_, "title": title, "source": id_})
+    await store_event(service, "both", "Strike of the ferry crews", [])
+    await store_event(service, "half", "Ferry sinks", [])
+
+    both = await page(client, "q=ferry+strike")
+    shown, _, folded = both.partition("<summary>2 articles with some of the words</summary>")
+    partly = await page(client, "q=ferry+zebra")
+
+    assert "q=a" in shown and "q=b" not in shown and "q=b" in folded and "q=c" in folded
+    assert 'href="/events/both"' in both and 'href="/events/half"' not in both
+    assert "Articles with some of the words" in partly and 'href="/events/half"' in partly
+
+
 async def test_events_with_all_words_come_first(service: Service, client: Client) -> None:
     """In their headline or in one of an article; newest first, by their newest article."""
     for number, (id_, title) in enumerate(

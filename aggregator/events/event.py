@@ -14,6 +14,7 @@ import msgspec
 
 from aggregator.events.detection.model import DetectedEvent, FirstReport, MuteScope
 from aggregator.events.detection.numbers import Item, size_text
+from aggregator.events.figures import newer_figures
 from aggregator_client.wire import ActionName, NewWorkStatus, WorkStatus
 
 # Title of an event with neither headline (its article was deleted) nor terms.
@@ -26,7 +27,7 @@ class EditorAction:
 
     scope  of a mute: this story while it continues, or every similar story indefinitely ("routine")
     item   id of the removed article, or of the one whose headline was chosen (None: automatic again)
-    text   of a note, while the action is carried out; note: id of the note that was deleted
+    text   of a note, while the action is carried out; note: id of the note that it added or deleted
     items  ids of the moved articles; id: unique within the event; of: id of the undone action
     before the fields of the event that it changed, as they were
     held   of articles that leave ``event``, what it held of them; ``first``, ``headline`` (article, title,
@@ -51,6 +52,7 @@ class EditorAction:
     held: dict[str, Item] = field(default_factory=dict, compare=False)
     first: FirstReport | None = field(default=None, compare=False)
     headline: tuple[str, str, bool] | None = field(default=None, compare=False)
+    deleted: Note | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,13 @@ def detected_half(event: DetectedEvent) -> dict[str, Any]:
 def title_of(event: Event) -> str:
     """The headline, or the terms of an event without one."""
     return event.title or ", ".join(event.terms) or NO_HEADLINE
+
+
+def newest_figures(event: Event) -> dict[str, int]:
+    """By kind what two outlets report by now where the headline says a lower number."""
+    latest = {kind: number for _, kind, number in event.tolls}
+    found = (newer_figures(event.title, lang, latest) for lang in event.languages)
+    return {kind: number for figures in found for kind, number in figures.items()}
 
 
 def event_url(event: Event, base_url: str) -> str:

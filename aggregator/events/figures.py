@@ -82,9 +82,10 @@ def figures_in(title: str, lang: str) -> dict[str, int]:
     return found
 
 
-def is_below(title: str, lang: str, least: Mapping[str, int]) -> bool:
-    """Whether a headline says a lower number than ``least`` has of its kind."""
-    return any(n < least.get(kind, 0) for kind, n in figures_in(title, lang).items()) if least else False
+def newer_figures(title: str, lang: str, latest: Mapping[str, int]) -> dict[str, int]:
+    """The numbers of ``latest`` of the kinds of which a headline says a lower one."""
+    said = figures_in(title, lang).items() if latest else ()
+    return {kind: latest[kind] for kind, number in said if number < latest.get(kind, 0)}
 
 
 @lru_cache(maxsize=128)

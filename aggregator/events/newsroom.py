@@ -42,8 +42,9 @@ def apply_action(event: Event, action: EditorAction, headline: str = "") -> Even
         case "unlink":
             changed = replace(event, story_id=event.story_id and event.id, translation_of=None)
         case "undo":
-            before = undoable_actions(event)[action.of or 0].before
-            old = replace(event, **before)  # type: ignore[arg-type]
+            undone = undoable_actions(event)[action.of or 0]
+            notes = _restore_note(event.notes, undone)
+            old = replace(event, notes=notes, **undone.before)  # type: ignore[arg-type]
             changed = _with_choice(replace(old, chosen_headline=event.chosen_headline), old.chosen_headline)
         case "note":
             changed = replace(event, notes=add_note(event.notes, action, event.revision))
@@ -61,6 +62,9 @@ def apply_action(event: Event, action: EditorAction, headline: str = "") -> Even
         return event
     kept = STATUS_FIELDS if changed == event else ()
     before = {n: v for n in UNDONE if (v := getattr(event, n)) != getattr(changed, n) or n in kept}
+    note = next(iter({*event.notes} ^ {*changed.notes}), None)
+    deleted = note if note in event.notes else None
+    action = replace(action, note=note.id if note else None, deleted=deleted)
     return record_action(changed, replace(action, text=None, before=before))
 
 
@@ -82,10 +86,11 @@ def undoable_actions(event: Event) -> dict[int, EditorAction]:
         if action.id in undone:
             continue
         merged = {action.event} if action.action == "merge" else set()
-        touched = merged or {*action.before, *action.items, action.item or ""} - {""}
+        note = f"note {action.note}" if action.note else ""
+        touched = merged or {*action.before, *action.items, action.item or "", note} - {""}
         touched |= STATUS_FIELDS if touched & STATUS_FIELDS else set()  # they are shown as one
         is_own = event.id in (action.event, action.into) and event.merged_into is None
-        can_return = action.before or action.action in ("merge", "remove_item", "move_items")
+        can_return = action.before or note or action.action in ("merge", "remove_item", "move_items")
         if is_own and can_return and later.isdisjoint({*touched, action.event, action.into}):
             found[action.id] = action
         if action.id in undoings and action.of not in undoings:
@@ -295,6 +300,12 @@ def delete_note(notes: tuple[Note, ...], note_id: int | None) -> tuple[Note, ...
     if len(kept) == len(notes):
         raise NotFound(f"note: the event has no note {note_id}; it may have been deleted.")
     return kept
+
+
+def _restore_note(notes: tuple[Note, ...], action: EditorAction) -> tuple[Note, ...]:
+    """Return the notes without the one that the action added, with the one that it deleted."""
+    kept = [note for note in notes if note.id != action.note]
+    return tuple(sorted([*kept, *filter(None, [action.deleted])], key=lambda note: note.at_ms))
 
 
 def merge_notes(into: tuple[Note, ...], absorbed: tuple[Note, ...]) -> tuple[Note, ...]:

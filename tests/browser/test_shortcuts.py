@@ -81,7 +81,9 @@ async def test_help_lists_the_shortcuts_and_turns_them_off(
         await page.keyboard.press("?")
         dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
         shown = await dialog.locator("kbd").all_inner_texts()
-        assert {"j", "k", "o", "a", "w", "i", "r", "m", "n", "s", "z", "?"} <= set(shown)
+        assert {"j", "k", "o", "a", "w", "i", "r", "m", "n", "s", "x", "z", "?"} <= set(
+            shown
+        ) and "u" not in shown
         assert await accessibility_violations(page) == []
         await dialog.get_by_label("Single-key shortcuts").uncheck()
         await page.keyboard.press("Escape")
@@ -96,6 +98,26 @@ async def test_help_lists_the_shortcuts_and_turns_them_off(
         assert not (await focused(page)).startswith("Story number")
         await page.keyboard.press("j")
         assert await focused(page) == "Story number 0"
+
+
+async def test_the_help_of_a_page_lists_what_works_there(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """A page without events has no keys for them; on the list n says that nothing is new, x merges a row."""
+    service.fake_events.stored = stories()
+    async with opened(browser, client.make_url("/health")) as page:
+        await page.keyboard.press("?")
+        shown = await page.locator("#shortcut-list kbd").all_inner_texts()
+        assert {"n", "u", "?"} <= set(shown) and not {"a", "w", "i", "s", "m", "x"} & set(shown)
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("u")
+        await page.locator("#events").wait_for()
+        await page.keyboard.press("j")
+        await page.keyboard.press("n")
+        await page.get_by_text("No event is new since you looked.").wait_for()
+        assert await focused(page) == "Story number 0"
+        await page.keyboard.press("x")
+        await page.get_by_role("dialog", name="Merge into which event?").wait_for()
 
 
 @pytest.mark.parametrize(("width", "height_px"), [(1280, 46), (390, 90)])

@@ -210,6 +210,23 @@ def test_a_note_is_kept_once_and_the_audit_trail_does_not_repeat_it() -> None:
         newsroom.apply_action(deleted, replace(act("delete_note"), note=both.notes[1].id))
 
 
+def test_a_deleted_note_is_restored() -> None:
+    """Where it was, with its author and time; the undoing can itself be undone, and an added one leaves."""
+    both = STORM
+    for n, text in enumerate(("Called.", "They confirm."), start=1):
+        both = newsroom.apply_action(both, replace(note(text, at_ms=EVENT_MS + n), id=n))
+    gone = newsroom.apply_action(both, replace(act("delete_note", "Ben"), note=both.notes[0].id, id=3))
+    more = newsroom.apply_action(replace(gone, revision=9), replace(note("Later.", at_ms=EVENT_MS + 4), id=4))
+    back = newsroom.apply_action(more, replace(act("undo"), of=3, id=5))
+    again = newsroom.apply_action(back, replace(act("undo"), of=5, id=6))
+    without = newsroom.apply_action(back, replace(act("undo"), of=4, id=7))
+
+    assert list(newsroom.undoable_actions(more)) == [4, 3, 2]  # the first note was deleted since
+    assert back.notes == (*both.notes, more.notes[-1])
+    assert again.notes == more.notes
+    assert without.notes == both.notes
+
+
 def test_notes_and_audit_trail_are_limited() -> None:
     """A note beyond either limit is refused with what to do; the oldest actions are dropped."""
     many, long = STORM, newsroom.apply_action(STORM, note("é" * 2000))

@@ -20,7 +20,7 @@ from aggregator.events.detection.clustering import MAX_EXAMINED_ITEMS, Cluster, 
 from aggregator.events.detection.expectation import TermWeights
 from aggregator.events.detection.items import LATEST_ITEMS, terms_of_word
 from aggregator.events.detection.model import NEGLIGIBLE_SHARE, FirstReport, Profile
-from aggregator.events.figures import is_below
+from aggregator.events.figures import newer_figures
 
 MIN_COMMON_TERMS = 2
 KEY_TERMS_PER_CLUSTER = 8
@@ -66,7 +66,7 @@ def typical_headline(
     lang = max(langs, key=lambda lang: (langs[lang], lang))
     members = [member for member in cluster.members.values() if member.lang == lang]
     members = [member for member in members if not _CUT.search(member.title)] or members
-    members = [m for m in members if not is_below(m.title, m.lang, least or {})] or members
+    members = [m for m in members if not newer_figures(m.title, m.lang, least or {})] or members
     weights = dict(zip(cluster.term_sums, map(weigh, cluster.term_sums), strict=True))
     candidates = [
         Candidate(m.desk_prefix + m.title, m.at_ms, {t: w * weights[t] for t, w in m.terms.items()})

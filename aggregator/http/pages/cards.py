@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from aggregator.analysis.source import is_own, own_outlets
@@ -11,7 +11,7 @@ from aggregator.events import selection
 from aggregator.events.detection.numbers import course_of
 from aggregator.events.event import Event, title_of
 from aggregator.http.handlers.event_views import EventItem
-from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
+from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 Timeline = Sequence[tuple[int, int]]  # (start of a bucket in ms, items in it)
 BIN_MS = 10 * MINUTE_MS
@@ -55,17 +55,6 @@ class Chart:
     to_ms: int
     bin_ms: int
     width: int = WIDTH
-
-    @property
-    def is_long(self) -> bool:
-        """Whether the ticks of the time axis are days (see ``_round_times``)."""
-        return self.to_ms - self.from_ms > 4 * DAY_MS
-
-    def x_of(self, at_ms: int) -> float | None:
-        """Position of a time on the x axis; None outside the chart."""
-        if not self.from_ms <= at_ms <= self.to_ms:
-            return None
-        return round(self.width * (at_ms - self.from_ms) / (self.to_ms - self.from_ms), 2)
 
 
 def count_per_bin(timeline: Timeline, from_ms: int, to_ms: int, bin_ms: int) -> list[tuple[int, int]]:
@@ -130,14 +119,12 @@ def _round_times(start_ms: int, end_ms: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """One bar. ``total``: items until its end; ``x``, ``width``: of the area that a pointer hits."""
+    """A bar with its items before the detection, those until its end, and the sources of its own."""
 
-    from_ms: int
-    items: int
+    bar: Bar
+    early: int
     total: int
     sources: tuple[str, ...]
-    x: float
-    width: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,28 +140,27 @@ def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> Sprea
     """Chart of the event to at most 1 h after the last item; in the first hour with a bar a minute."""
     last_ms = event.last_seen_ms if event.status == "closed" else min(now_ms, event.last_seen_ms + HOUR_MS)
     to_ms = max(last_ms, event.last_seen_ms)
-    if to_ms - event.first_seen_ms < HOUR_MS:
-        by_minute = Counter(at_ms // MINUTE_MS * MINUTE_MS for at_ms in course_of(event))
-        bars = timeline_chart([*by_minute.items()], to_ms - HOUR_MS, to_ms, bin_ms=MINUTE_MS)
-    else:
-        from_ms = min(event.first_seen_ms - HOUR_MS // 2, to_ms - MIN_SPAN_MS)
-        bars = timeline_chart(event.timeline, from_ms, to_ms)
-    bins = _bins(bars, items, dict(zip(event.items, course_of(event), strict=False)))
+    times, from_ms, bin_ms = course_of(event), to_ms - HOUR_MS, MINUTE_MS
+    if to_ms - event.first_seen_ms >= HOUR_MS:
+        from_ms, bin_ms = min(event.first_seen_ms - HOUR_MS // 2, to_ms - MIN_SPAN_MS), BIN_MS
+    bars = timeline_chart([*Counter(times).items()], from_ms, to_ms, bin_ms)
+    bins = _bins(bars, items, event, times)
     return SpreadChart(bars=bars, bins=bins, total=bins[-1].total if bins else 0)
 
 
-def _bins(chart: Chart, items: Sequence[EventItem], at_ms: Mapping[str, int]) -> tuple[Bin, ...]:
+def _bins(chart: Chart, items: Sequence[EventItem], event: Event, times: Sequence[int]) -> tuple[Bin, ...]:
     sources: dict[int, dict[str, None]] = {}
+    at_ms = dict(zip(event.items, times, strict=False))
+    early = Counter(t // chart.bin_ms * chart.bin_ms for t in times if t < event.detected_at_ms)
     for item in items:
         from_ms = at_ms.get(item.id, item.at_ms) // chart.bin_ms * chart.bin_ms
         if item.source:
             sources.setdefault(from_ms, {})[item.source] = None
-    width = chart.width * chart.bin_ms / (chart.to_ms - chart.from_ms)
     found: list[Bin] = []
     for bar in chart.bars:
         names = tuple(sources.get(bar.at_ms, ()))
         total = bar.value + (found[-1].total if found else 0)
-        found.append(Bin(bar.at_ms, bar.value, total, names, bar.x, round(width, 2)))
+        found.append(Bin(bar, early[bar.at_ms], total, names))
     return tuple(found)
 
 

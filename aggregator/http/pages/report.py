@@ -53,6 +53,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
     loaded = await request.app[EVENT_ITEMS].load(service, event)
     claims, sure = event.claims, [item for item in loaded.items if not item.doubtful]
     sure.sort(key=lambda i: (claims.get(i.id) or i.at_ms, i.arrived_ms))  # old ones are not the newest
+    by_id = {item.id: item for item in loaded.items}
     families = families_among(await service.articles.sources.report(), event.sources)
     entries = by_outlet(sure) if query.view == "outlets" else fold_copies(sure)
     entries = entries[::-1] if query.view == "newest" else entries
@@ -67,19 +68,19 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         following=following,
         developments=await _developments(service, event) if previous or following or len(days) > 1 else [],
         spread=cards.spread_chart(event, loaded.items, service.clock()),
-        alternatives=loaded.alternatives,
-        newest=sure[-100:][::-1],
-        figures=loaded.figures,
+        loaded=loaded,
+        sure=sure,
         learning=await service.events.repository.learning(service.clock()),
-        oldest=min(sure, key=lambda item: item.at_ms, default=None),
-        first=next((i for i in loaded.items if event.first and i.id == event.first[1]), None),
+        first=by_id.get(event.first[1]) if event.first else None,
+        headline_item=by_id.get(event.headline_id),
         has_own_sources=bool(own_outlets()),
         own=next((item for item in loaded.items if is_own(item.source)), None),
         is_own_source=is_own,
         names=await _names(service, event),
         undoable=undoable_actions(event),
-        item_page=page_of(entries, query.page, MAX_PRINTED if query.print else PAGE_SIZE),
-        stored_count=len(loaded.items),
+        page_number=query.page,
+        entries=entries,
+        page_size=MAX_PRINTED if query.print else PAGE_SIZE,
         copy_count=len(sure) - len({item.copy_of or item.id for item in sure}),
         doubtful=[Entry(item) for item in loaded.items if item.doubtful],
         independent=independent(event.sources, families),
@@ -147,15 +148,6 @@ class Entry:
     original: EventItem | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One page of a list. ``number`` counts from 1."""
-
-    number: int
-    count: int
-    entries: tuple[Entry, ...]
-
-
 def fold_copies(items: Sequence[EventItem]) -> list[Entry]:
     """One entry per group of copies in the order given: the original if it is there, else the earliest."""
     groups: dict[str, list[EventItem]] = {}
@@ -166,13 +158,6 @@ def fold_copies(items: Sequence[EventItem]) -> list[Entry]:
         head = next((item for item in members if item.id == canonical_id), members[0])
         entries.append(Entry(head, tuple(item for item in members if item is not head)))
     return sorted(entries, key=lambda entry: position[entry.item.id])
-
-
-def page_of(entries: Sequence[Entry], number: int, size: int = PAGE_SIZE) -> Page:
-    """The page with this number, or the last one."""
-    count = max(1, -(-len(entries) // size))
-    number = min(number, count)
-    return Page(number, count, tuple(entries[(number - 1) * size : number * size]))
 
 
 def by_outlet(items: Sequence[EventItem]) -> list[Entry]:

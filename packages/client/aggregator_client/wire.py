@@ -481,7 +481,7 @@ class ExplainOut(Struct):
 class ActionOut(Struct):
     """One entry of an event's audit trail. ``event``: id of the event that the editor acted on.
 
-    note      id of a deleted note; ``assignee``: "" for nobody; ``work_status``: the new one
+    note      id of the added or deleted note; ``assignee``: "" for nobody; ``work_status``: the new one
     items     ids of the articles that were moved; ``of``: id of the action that was undone
     """
 
@@ -494,7 +494,7 @@ class ActionOut(Struct):
     ]
     into: Annotated[str | None, doc("Id of the event to merge into.", "pool-3")]
     item: Annotated[str | None, doc("Id of an article of the event.", "pool-2")]
-    note: Annotated[int | None, doc("Id of the note to delete.", 1)]
+    note: Annotated[int | None, doc("Id of the added or deleted note.", 1)]
     assignee: Annotated[str | None, doc('Name of the editor who works on it; "" for nobody.', "Ada")]
     work_status: Annotated[
         NewWorkStatus | None, doc("State of the newsroom's work; null: unchanged.", "on_it")

@@ -115,7 +115,7 @@ export interface ActionOut {
   into: string | null;
   /** Id of an article of the event. */
   item: string | null;
-  /** Id of the note to delete. */
+  /** Id of the added or deleted note. */
   note: number | null;
   /** Name of the editor who works on it; "" for nobody. */
   assignee: string | null;

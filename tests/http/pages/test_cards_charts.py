@@ -61,8 +61,6 @@ def test_axes_have_round_ticks() -> None:
 
     assert {tick.at_ms % (HOUR_MS // 2) for tick in chart.time_ticks} == {0}
     assert [tick.value for tick in chart.count_ticks] == [5, 10]
-    assert chart.x_of(START_MS - HOUR_MS) == 0
-    assert chart.x_of(START_MS - 2 * HOUR_MS) is None
 
 
 @given(timelines)
@@ -97,9 +95,24 @@ def test_a_bar_has_its_count_the_total_and_its_sources() -> None:
     """Each source once; bars without stored articles name none."""
     first, second = chart(3, 0, 5, sources=("Quay", "Pier", "Quay", "")).bins
 
-    assert (first.items, first.total, first.sources) == (3, 3, ("Quay", "Pier"))
-    assert (second.items, second.total, second.sources) == (5, 8, ())
-    assert second.from_ms == START_MS + 20 * MINUTE_MS
+    assert (first.bar.value, first.total, first.sources) == (3, 3, ("Quay", "Pier"))
+    assert (second.bar.value, second.total, second.sources) == (5, 8, ())
+    assert second.bar.at_ms == START_MS + 20 * MINUTE_MS
+
+
+def test_a_bar_says_what_came_before_the_detection() -> None:
+    """The bar of the detection has both; the others are of one kind."""
+    at_ms = START_MS + 11 * MINUTE_MS
+    times = (START_MS, at_ms - 1, at_ms, at_ms + 1, START_MS + 100 * MINUTE_MS)
+    found = event(
+        "e1", "Storm", (), detected_at_ms=at_ms, first_seen_ms=START_MS, last_seen_ms=times[-1], times=times
+    )
+
+    assert [(each.early, each.bar.value) for each in spread_chart(found, (), times[-1]).bins] == [
+        (1, 1),
+        (1, 3),
+        (0, 1),
+    ]
 
 
 def test_a_single_bar_is_narrow() -> None:

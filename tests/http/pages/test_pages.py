@@ -73,8 +73,31 @@ async def test_a_top_story_leads_to_a_search_or_its_event(client: Client, servic
     )
     assert 'href="/events/e2"' in rows[1] and "Search “" not in rows[1]
     assert all("<span>16 items</span>" in row for row in rows)
-    assert all(re.search("running at least since <time [^>]*data-exact>", row) for row in rows)
+    assert all(re.search("first item <time [^>]*data-exact>", row) for row in rows)
     assert all("last published" in row for row in rows)
+
+
+async def test_a_headline_behind_the_newest_figure_is_marked(client: Client, service: FakeService) -> None:
+    """On list, wall and report, as soon as two outlets report more than it says."""
+    tolls = ((EVENT_MS, "dead", 3),)
+    service.fake_events.stored = [
+        event("e1", "Storm kills 1 sailor", tolls=tolls, languages=("en",)),
+        event("e2", "Storm kills 3 sailors", tolls=tolls, languages=("en",)),
+    ]
+
+    for path, count in (("/", 1), ("/?kiosk=1", 1), ("/events/e1", 1), ("/events/e2", 0)):
+        assert (await (await client.get(path)).text()).count("newest figure: 3 dead") == count, path
+
+
+async def test_an_event_has_one_first_item(client: Client, service: FakeService) -> None:
+    """The same in the row of a top story and in the report."""
+    strike = event("e1", "Strike", first=(EVENT_MS - HOUR_MS, "a1", "Quay News"))
+    service.fake_events.stored = [strike]
+    service.fake_events.stories = [TopStory(strike, EVENT_MS - 9 * HOUR_MS, is_event=True, needed=0)]
+    report = re.search(r"<span>first item .*?</span>", await (await client.get("/events/e1")).text())
+    service.fake_events.stored = []
+
+    assert report and report[0] in await (await client.get("/")).text()
 
 
 async def test_a_merged_event_is_no_top_story(client: Client, service: FakeService) -> None:

@@ -1,12 +1,9 @@
-"""The articles of an event in pages: folding of copies, order, outlets."""
+"""The articles of an event: folding of copies, order, outlets."""
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from aggregator.http.handlers.event_views import EventItem
-from aggregator.http.pages.report import by_outlet, fold_copies, page_of
+from aggregator.http.pages.report import by_outlet, fold_copies
 
 
 def item(id_: str, at_ms: int, source: str = "", copy_of: str = "") -> EventItem:
@@ -34,17 +31,6 @@ def test_an_original_that_arrived_after_its_copy_leads() -> None:
     (entry,) = fold_copies([early, original])
 
     assert (entry.item, entry.copies) == (original, (early,))
-
-
-@given(st.integers(0, 200), st.integers(1, 60))
-def test_every_entry_is_on_exactly_one_page(count: int, size: int) -> None:
-    """A number beyond the last page shows the last one."""
-    entries = fold_copies([item(str(n), n) for n in range(count)])
-    pages = page_of(entries, 1, size).count
-    shown = [entry for number in range(1, pages + 1) for entry in page_of(entries, number, size).entries]
-
-    assert shown == entries
-    assert page_of(entries, pages + 5, size) == page_of(entries, pages, size)
 
 
 def test_outlets_are_in_order_of_their_first_article() -> None:

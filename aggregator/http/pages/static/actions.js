@@ -23,7 +23,6 @@ const CONFIRMATIONS = {
   choose_headline: "Headline changed.",
 };
 const UNCHANGED = { seen: "It is already marked as seen", published: "It is already marked as published", dropped: "It is already dropped" };
-const NOT_UNDONE = ["note", "delete_note", "undo"];
 
 // Resolves to the value of the button that closed the dialog, "cancel" for Escape.
 function openDialog(dialog) {
@@ -84,7 +83,7 @@ function confirm(event, acted, actor) {
   const { action, scope, work_status: status, assignee, into } = acted;
   if (event.done === null) return showUnchanged(event, acted, actor);
   const text = assignee ? `On it: ${assignee}.` : STATUS[status] || CONFIRMATIONS[scope] || CONFIRMATIONS[action];
-  const of = NOT_UNDONE.includes(action) ? null : event.done;
+  const of = action === "undo" ? null : event.done;
   const isSplit = action === "move_items" && !into;
   const isAdded = into === event.id && action === "move_items";
   const shown = { text: isSplit ? "Split off into a new event." : isAdded ? "Added to this event." : text, event: event.id, of, link: isSplit ? event.actions.at(-1).into : null };
@@ -217,6 +216,13 @@ function withMenu(menu, use) {
   else use(button);
 }
 
+function mergeCurrent() {
+  const row = currentRow();
+  const event = (row?.matches(".event") ? row : document.querySelector("[data-merge]"))?.dataset;
+  if (event) merge(event.merge || event.event);
+  else showToast(document.body.dataset.page === "report" ? "This event was merged into another one." : "Select an event with j and k.");
+}
+
 const setRowStatus = (status) => withMenu("status-menu", ({ dataset }) => setStatus(dataset.event, status));
 
 // Arrow keys move within a menu; a click outside closes it.
@@ -246,17 +252,24 @@ function eventChoice(event) {
   return label;
 }
 
+// Only where the page shows events that they act on: the help lists what works.
+function addEventShortcuts() {
+  addShortcut("a", "Status Seen, for everyone: the event moves to Handled", () => setRowStatus("seen"));
+  addShortcut("w", "Status “I am on it”", () => setRowStatus("on_it"));
+  addShortcut("i", "Assign the event to somebody", () => setRowStatus("name"));
+  addShortcut("s", "Status of the event, from a menu: not handled, seen, on it, published, dropped", () => withMenu("status-menu", chooseFromMenu));
+  addShortcut("m", "Not news: mute the story, routine, false alarm", () => withMenu("not-news-menu", chooseFromMenu));
+  addShortcut("x", "Merge the event into another one", mergeCurrent);
+}
+
 export function start() {
   showActor();
   startMenus();
   const left = JSON.parse(sessionStorage.getItem(MOVED_TOAST_KEY) || "null");
   sessionStorage.removeItem(MOVED_TOAST_KEY);
   if (left) showUndoToast(left);
-  addShortcut("a", "Status Seen, for everyone: the event moves to Handled", () => setRowStatus("seen"));
-  addShortcut("w", "Status “I am on it”", () => setRowStatus("on_it"));
-  addShortcut("i", "Assign the event to somebody", () => setRowStatus("name"));
-  addShortcut("s", "Status of the event, from a menu: not handled, seen, on it, published, dropped", () => withMenu("status-menu", chooseFromMenu));
-  addShortcut("m", "Not news: mute the story, routine, false alarm", () => withMenu("not-news-menu", chooseFromMenu));
+  if (document.body.dataset.page !== "events") addShortcut("u", "Back to the events", () => { location.href = `${basePath}/`; });
+  if (document.querySelector("#events, [data-merge], [data-menu]")) addEventShortcuts();
   addShortcut("z", "Undo the last action, while its message is shown", undoLast);
   document.getElementById("actor")?.addEventListener("click", askActor);
   document.addEventListener("click", async (click) => {
@@ -267,7 +280,7 @@ export function start() {
     const { action, event, item, note, of, into } = button.dataset;
     const fields = into ? { items: [item], into } : { item, note: note && Number(note), of: of && Number(of) };
     if (button.dataset.merge) await merge(button.dataset.merge);
-    else if (action !== "delete_note" || window.confirm("Delete this note for everybody? It cannot be restored.")) await send(event, { action, ...fields }); // JSON omits undefined fields
+    else await send(event, { action, ...fields }); // JSON omits undefined fields
     button.ariaDisabled = null;
   });
 }

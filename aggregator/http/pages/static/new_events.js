@@ -81,6 +81,7 @@ function isInView(section) {
 
 function goToNewEvents() {
   const section = document.getElementById("new-section");
+  if (!unseen().length && !firedHere.size) return showToast("No event is new since you looked.");
   if (!section || section.hidden) {
     location.href = firedHere.size === 1 ? `${basePath}/events/${encodeURIComponent([...firedHere.keys()][0])}` : `${basePath}/`;
     return;

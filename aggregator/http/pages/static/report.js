@@ -1,6 +1,5 @@
 // Report page: form for notes, selected articles, figures of the spread chart, and the link to copy.
 import { chooseEvent, send } from "./actions.js";
-import { basePath } from "./base_path.js";
 import { addShortcut, currentRow } from "./shortcuts.js";
 import { showToast } from "./toast.js";
 
@@ -92,8 +91,6 @@ function act(selector, use) {
 function addShortcuts() {
   addShortcut("c", "Write a note", () => act("#note-text", (field) => field.focus()));
   addShortcut("e", "Select the article, to remove, split off or move it", () => currentRow()?.querySelector("[data-select]")?.click());
-  addShortcut("x", "Merge it into another event", () => act("[data-merge]", (button) => button.click()));
-  addShortcut("u", "Back to the events", () => { location.href = `${basePath}/`; });
 }
 
 export function start() {
@@ -119,6 +116,11 @@ export function start() {
     if ("selected" in target.dataset) actOnSelection(target.dataset.selected);
   });
   document.addEventListener("click", copyLink);
+  document.addEventListener("click", ({ target }) => {
+    if (!("selectAll" in target.dataset)) return;
+    const boxes = target.closest("h3").parentElement.querySelectorAll("h3 ~ .article-rows [data-select]:not(:checked)");
+    for (const box of boxes) box.click();
+  });
   document.addEventListener("pointerover", (event) => {
     const hit = event.target.closest?.(".hit");
     if (hit) showBin(hit.closest("figure"), Number(hit.dataset.bin));

@@ -385,6 +385,7 @@ class Answer:
     withdrawn: tuple[str, ...] = ()
     unchecked: bool = False
     withheld: bool = False
+    untrusted: bool = False
     timings_ms: dict[str, float] = field(default_factory=dict, compare=False)
 
 

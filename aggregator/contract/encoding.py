@@ -44,7 +44,7 @@ def verdict_out(answer: Answer, settings: Settings) -> wire.VerdictOut:
         event_id=answer.event_id,
         space=answer.space,
         short=answer.short,
-        problems=[str(problem.name) for problem in answer.problems],
+        problems=[str(problem.name) for problem in answer.problems] + ["untrusted"] * answer.untrusted,
         stored_as=answer.stored_as,
         reused_id=answer.replaces is not None,
         replaces=fields_of(answer.replaces, wire.ReplacedArticle) if answer.replaces else None,

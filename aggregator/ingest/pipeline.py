@@ -267,9 +267,7 @@ class BatchPipeline:
             item.answer = await self._decider.refusal(item, lookup.probe, snapshot)
             if item.answer is not None:
                 continue
-            item.withheld = not dry_run and untrusted.is_untrusted(
-                item.article, snapshot.values.get(untrusted.KEY)
-            )
+            item.withheld = untrusted.is_untrusted(item.article, snapshot.values.get(untrusted.KEY))
             plan = await self._decider.decide(item, lookup, snapshot, batch.now_ms, dry_run or item.withheld)
             plan = plan.without_effect if item.withheld else plan
             if plan.transaction is not None and not dry_run:

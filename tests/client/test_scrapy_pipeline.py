@@ -262,9 +262,13 @@ async def test_failing_closed_holds_unchecked_items(service: str, site: Site, tm
             "NEWSDEDUP_ON_FAILURE=closed",
             "NEWSDEDUP_RETRY_SECONDS=1",
         )
-    held = [json.loads(line) for line in (tmp_path / "newsdedup-held.jsonl").read_text().splitlines()]
+    held, items = (
+        [json.loads(line) for line in (tmp_path / f"newsdedup-held{name}.jsonl").read_text().splitlines()]
+        for name in ("", "-items")
+    )
 
     assert outcome.rows == []
+    assert [item["headline"] for item in items] == [article["title"] for article in held]
     assert {row["id"] for row in held} == {str(site.first + number) for number in range(30)}
     assert outcome.stats["newsdedup/held"] == 30
     assert "ERROR: at the end: 30 of 30 items got no verdict (held in newsdedup-held.jsonl" in outcome.log

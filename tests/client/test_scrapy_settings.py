@@ -111,8 +111,8 @@ async def test_an_item_with_an_unreadable_date_is_checked(caplog: pytest.LogCapt
         await dedup.close_spider()
 
     assert dedup._stats is not None and dedup._stats.get_value("newsdedup/undated") == 2
-    assert [r.getMessage() for r in caplog.records if "checked by its headline" in r.getMessage()] == [
-        "an item has neither 'maintext' nor 'html' and is checked by its headline only; "
+    assert [r.getMessage() for r in caplog.records if "only a headline" in r.getMessage()] == [
+        "an item has neither 'maintext' nor 'html', so that only a headline can be checked; "
         "map its fields with NEWSDEDUP_FIELDS"
     ]
 
@@ -171,6 +171,39 @@ async def test_a_duplicate_with_news_passes() -> None:
 
     assert (item["dedup"]["verdict"], item["dedup"]["keep"]) == ("duplicate", True)
     assert (counts["duplicate"], counts["duplicate/kept"]) == (1, 1)
+
+
+@pytest.mark.integration
+async def test_an_item_of_an_untrusted_source_is_dropped_and_counted() -> None:
+    """The service does not store it, so the site does not either; the reason is no duplicate."""
+    answer = {**VERDICT, "keep": False, "stored": False, "problems": ["untrusted"]}
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response(answer)
+
+    async with misbehaving.serving(handler) as url:
+        dedup = pipeline(URL=url, DEADLINE=30)
+        with pytest.raises(DropItem, match="its source is untrusted"):
+            await dedup.process_item({"id": "b", "text": story(1)})
+        counts = dedup._outcomes.counts
+        await dedup.close_spider()
+
+    assert counts["problem/untrusted"] == 1
+
+
+@pytest.mark.integration
+async def test_without_a_tag_field_items_stay_as_they_are() -> None:
+    """An empty name is none: no field of that name is added."""
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response(VERDICT)
+
+    async with misbehaving.serving(handler) as url:
+        dedup = pipeline(URL=url, DEADLINE=30, TAG_FIELD="")
+        item = await dedup.process_item({"id": "b", "text": story(1)})
+        await dedup.close_spider()
+
+    assert item == {"id": "b", "text": story(1)}
 
 
 @pytest.mark.integration

@@ -71,6 +71,13 @@ async def test_an_untrusted_source_is_nobodys_original(newsroom: Core) -> None:
     again = await newsroom.post("d4", story(4), source="dishonest DAILY")
     copied = await newsroom.post("d5", story(3), source="Dishonest Daily")
     assert (again.outcome.verdict, again.stored, again.withheld) == ("new", False, True)
+    asked = (
+        await newsroom.ingest.submit_many(
+            [Article(id="d5", text=story(9), source="Dishonest Daily")], dry_run=True
+        )
+    )[0]
+    assert isinstance(asked, Answer)
+    assert [(each.outcome.keep, each.untrusted) for each in (again, asked)] == [(False, True)] * 2
     assert (copied.outcome.verdict, copied.withheld) == ("duplicate", True)
     batch = [
         Article(id="d6", text=story(6), source="Dishonest Daily"),

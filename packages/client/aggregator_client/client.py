@@ -135,7 +135,10 @@ class Client(Reader):
     # -- before an insert ----------------------------------------------------------------------
 
     async def submit(self, article: Mapping[str, Any]) -> Decision:
-        """Check and store one article. Raises, failing closed, Unavailable and ConfigurationError."""
+        """Check and store one article, a mapping of ``decision.ARTICLE_FIELDS``: at least a title or a text.
+
+        Raises, failing closed, Unavailable and ConfigurationError.
+        """
         return await self._decide(article, "/v1/articles" + self._query)
 
     async def check(self, article: Mapping[str, Any]) -> Decision:
@@ -166,7 +169,7 @@ class Client(Reader):
         return decisions
 
     async def undo(self, decision: Decision) -> bool:
-        """Remove what the call stored that made this decision; False if it stored no article first, to keep.
+        """Remove what the call stored that made this decision; False if the decision is not ``stored``.
 
         After a failed insert, copies by other outlets are then not duplicates of an article that the crawler
         does not have; those that were answered "duplicate" meanwhile leave, too: submit them again. What was

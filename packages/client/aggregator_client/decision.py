@@ -37,7 +37,7 @@ class Decision:
             the article.
         answer: The whole answer; None if unknown or refused.
         stored: Whether ``undo`` would remove it: this call stored it first, to be kept (``answer.created``).
-            A duplicate is ``answer.stored``, too; what an untrusted source sent is not, whatever ``keep``.
+            A duplicate is ``answer.stored``, too.
         problem: Why ``answer`` is None, in one sentence.
         kind: Likewise, in one word: "refused", "taken_down", or the ``kind`` of ``Unavailable``.
     """
@@ -50,7 +50,10 @@ class Decision:
 
     @property
     def keep(self) -> bool:
-        """Whether to insert the article; without an answer True, unless its text was taken down."""
+        """Whether to insert the article; without an answer True, unless its text was taken down.
+
+        Not ``stored``, with an answer: a new version of an article that was stored before, or a repetition.
+        """
         return self.answer.keep if self.answer else self.kind != TAKEN_DOWN
 
     @property

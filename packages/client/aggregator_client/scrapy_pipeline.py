@@ -11,13 +11,13 @@
 | NEWSDEDUP_ON_FAILURE | open | without a verdict: "open" passes the item, "closed" retries |
 | NEWSDEDUP_DEADLINE | 2 | seconds from sending until an item passes as "unknown", when failing open |
 | NEWSDEDUP_RETRY_SECONDS | 60 | seconds of retries when failing closed; then the item is dropped ... |
-| NEWSDEDUP_HELD | newsdedup-held.jsonl | ... and appended to this file, for ``aggregator ingest`` later |
+| NEWSDEDUP_HELD | newsdedup-held.jsonl | ... and appended to this file, unmapped to ...-items.jsonl |
 | NEWSDEDUP_CONCURRENCY | 8 | requests in flight; further items wait |
 | NEWSDEDUP_FIELDS | {} | article field -> item field, e.g. {"text": "body", "published_at": "date"} |
 | NEWSDEDUP_POLICY | | policy profile for all items; by default the source selects it |
 | NEWSDEDUP_TIMEZONE | | where dates without an offset are local, e.g. Europe/Berlin |
 | NEWSDEDUP_BACKFILL | False | the crawl reads an archive: its items get verdicts and fire no events |
-| NEWSDEDUP_TAG_FIELD | dedup | item field for verdict, ids and related articles, if the item class has it |
+| NEWSDEDUP_TAG_FIELD | dedup | field of an item that passes for verdict, ids, related articles; "": none |
 
 An invalid setting stops the crawl. At the start the pipeline checks that the service is ready and accepts the
 key. If not, it logs an error, and when failing closed stops the spider after NEWSDEDUP_RETRY_SECONDS.
@@ -38,9 +38,10 @@ stored. Needs Scrapy >= 2.14 and its asyncio reactor (the default).
 No item passes unchecked unseen: each is counted in the crawl's stats (``newsdedup/checked`` and its parts by
 verdict, ``newsdedup/unchecked`` and its parts by reason such as ``newsdedup/unchecked/timeout``), reported by
 a warning at most once a minute, and by an error at the end if more than 1 % passed. An item that the service
-rejects, such as one without a text, passes in both modes and is counted as ``newsdedup/rejected``. A dropped
-item is logged in one line. What was wrong with the items as they were extracted is counted as
-``newsdedup/problem/NAME`` and logged in one line at the end.
+rejects, such as one without a text, passes in both modes and is counted as ``newsdedup/rejected``. An item of
+an untrusted source is dropped as duplicates are. A dropped item is logged in one line. What was wrong with
+the items as they were extracted is counted as ``newsdedup/problem/NAME`` (``untrusted``: see above) and
+logged in one line at the end.
 """
 
 from __future__ import annotations
@@ -146,15 +147,17 @@ class NewsDedupPipeline:
         try:
             decision = await self._client.submit(article)
         except (Unavailable, ConfigurationError) as error:  # failing closed
-            self._hold(article)
+            self._hold(article, item)
             raise _dropped(article, f"held in {self._held_path}: {error}") from None
         if decision.kind == "refused":  # an article that cannot be checked must not be lost
             log.info("%s was rejected and passes: %s", _name_of(article), decision.problem)
         if decision.kind == TAKEN_DOWN:
             raise _dropped(article, decision.problem)
         if not decision.keep and self._duplicate_mode == "drop":
-            raise _dropped(article, f"duplicate of {decision.canonical_id}")
-        self._tag(item, decision)
+            copied = decision.canonical_id
+            raise _dropped(article, f"duplicate of {copied}" if copied else "its source is untrusted")
+        if self._tag_field:
+            self._tag(item, decision)
         _passed.set([decision])
         return item
 
@@ -175,7 +178,7 @@ class NewsDedupPipeline:
         if "text" not in article and "html" not in article and not self._warned_no_text:
             self._warned_no_text = True
             log.warning(
-                "an item has neither %r nor %r and is checked by its headline only; "
+                "an item has neither %r nor %r, so that only a headline can be checked; "
                 "map its fields with NEWSDEDUP_FIELDS",
                 self._field_map["text"],
                 self._field_map["html"],
@@ -197,9 +200,12 @@ class NewsDedupPipeline:
         except (KeyError, AttributeError):  # the item class has no such field; the stats count the verdict
             log.debug("%s has no field %r for the tag", type(item).__name__, self._tag_field)
 
-    def _hold(self, article: Mapping[str, Any]) -> None:
-        with self._held_path.open("a", encoding="utf-8", errors="replace") as out:
-            out.write(json.dumps(article, ensure_ascii=False) + "\n")
+    def _hold(self, article: Mapping[str, Any], item: Any) -> None:
+        """Append what is to be checked to one file, and the item as the spider made it to another one."""
+        items_path = self._held_path.with_stem(f"{self._held_path.stem}-items")
+        for path, value in ((self._held_path, article), (items_path, ItemAdapter(item).asdict())):
+            with path.open("a", encoding="utf-8", errors="replace") as out:
+                out.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
         self._count("held")
 
     def _on_scraped(self, item: Any) -> None:

@@ -171,7 +171,7 @@ class RelatedOut(Struct):
 
 PROBLEMS = (
     "What is wrong as the crawler sent it: not_article, empty (no text), cut, markup, other_language (than "
-    "declared), late (4 h after its date), no_time, undated, reused_id."
+    "declared), late (4 h after its date), no_time, undated, reused_id, untrusted (its source: not stored)."
 )
 
 
@@ -196,7 +196,8 @@ class OutcomeOut(Struct):
     id: Annotated[str, doc("Id of the article.", "pool-1")]
     verdict: Annotated[VerdictName, doc("new, related or duplicate, by the policy of the article.", "new")]
     keep: Annotated[
-        bool, doc("Whether to store it: false for a duplicate that is not fuller and adds too little.", True)
+        bool,
+        doc("Whether to store it: not a duplicate that adds too little, nor of an untrusted source.", True),
     ]
     distance: Annotated[
         int | None, doc("Differing bits to the nearest stored article, 0 to 7; null: none is as near.", 5)

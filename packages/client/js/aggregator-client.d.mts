@@ -157,7 +157,7 @@ export interface ArticleOut {
   id: string;
   /** new, related or duplicate, by the policy of the article. */
   verdict: "duplicate" | "new" | "related";
-  /** Whether to store it: false for a duplicate that is not fuller and adds too little. */
+  /** Whether to store it: not a duplicate that adds too little, nor of an untrusted source. */
   keep: boolean;
   /** Differing bits to the nearest stored article, 0 to 7; null: none is as near. */
   distance: number | null;
@@ -621,7 +621,7 @@ export interface RelatedIn {
   half_life?: string | null;
   /** How much an answer that resembles better ones moves back, 0 to 1; by default 0, for ids 0.3. */
   diversity?: number | null;
-  /** Least score, of an event too; else related_min_score. */
+  /** Least score. Absent: related_min_score, any in an event. */
   min_score?: number | null;
 }
 
@@ -675,7 +675,7 @@ export interface RelatedQuery {
   half_life?: string | null;
   /** How much an answer that resembles better ones moves back, 0 to 1; by default 0, for ids 0.3. */
   diversity?: number | null;
-  /** Least score, of an event too; else related_min_score. */
+  /** Least score. Absent: related_min_score, any in an event. */
   min_score?: number | null;
 }
 
@@ -775,7 +775,7 @@ export interface VerdictOut {
   id: string;
   /** new, related or duplicate, by the policy of the article. */
   verdict: "duplicate" | "new" | "related";
-  /** Whether to store it: false for a duplicate that is not fuller and adds too little. */
+  /** Whether to store it: not a duplicate that adds too little, nor of an untrusted source. */
   keep: boolean;
   /** Differing bits to the nearest stored article, 0 to 7; null: none is as near. */
   distance: number | null;
@@ -807,7 +807,7 @@ export interface VerdictOut {
   short: boolean;
   /** Related articles, best first. */
   related: Array<RelatedOut>;
-  /** What is wrong as the crawler sent it: not_article, empty (no text), cut, markup, other_language (than declared), late (4 h after its date), no_time, undated, reused_id. */
+  /** What is wrong as the crawler sent it: not_article, empty (no text), cut, markup, other_language (than declared), late (4 h after its date), no_time, undated, reused_id, untrusted (its source: not stored). */
   problems?: Array<string>;
   /** SOURCE:ID, which is then id: the posted id belongs to another source's article; null otherwise. */
   stored_as?: string | null;

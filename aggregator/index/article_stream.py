@@ -93,22 +93,8 @@ def to_stream_item(
         fields = record_fields(stored)
         if with_story_terms:
             fields["terms"] = _story_terms(stored)
-    return StreamItem(
-        number=entry.number,
-        first_version=entry.first_version,
-        id=entry.id,
-        verdict=entry.verdict,
-        arrived_ms=arrival_ms_of(entry.number),
-        kind="deleted" if entry.kind == "deleted" else "article",
-        matched_number=entry.matched_number,
-        canonical_first=entry.canonical_first,
-        exact=entry.exact,
-        keep=entry.keep,
-        backfill=entry.backfill,
-        problems=entry.problems,
-        deleted_terms=entry.deleted_terms,
-        **fields,
-    )
+    fields |= msgspec.structs.asdict(entry)
+    return StreamItem(arrived_ms=arrival_ms_of(entry.number), **fields)
 
 
 def record_fields(record: ArticleRecord) -> dict[str, Any]:

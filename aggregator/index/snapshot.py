@@ -74,14 +74,6 @@ class SketchWidth:
         """The widths of all buckets that may have entries; those of older entries first."""
         return (self.bits,) if self.former_bits is None else (self.former_bits, self.bits)
 
-    def begin_rehash(self) -> SketchWidth:
-        """The width from the first move on."""
-        return SketchWidth(self.bits + 1, self.bits)
-
-    def end_rehash(self) -> SketchWidth:
-        """The width after the last move."""
-        return SketchWidth(self.bits)
-
     def encode(self) -> bytes | None:
         """The stored value; None if nothing is stored."""
         if self == INITIAL_WIDTH:

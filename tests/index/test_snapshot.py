@@ -17,7 +17,6 @@ from aggregator.index.codec.postings import (
 )
 from aggregator.index.snapshot import (
     FULL_KEY_ENTRIES,
-    INITIAL_WIDTH,
     KEPT_KEY_ENTRIES,
     AppliedTransaction,
     SegmentBuckets,
@@ -192,14 +191,6 @@ def test_stored_values_are_pinned(
     assert width.encode() == stored
     assert width.bits_to_read == bits_to_read
     assert width.is_rehashing == (len(bits_to_read) == 2)
-
-
-def test_a_rehash_adds_one_bit() -> None:
-    """Both widths are read from its first to its last move."""
-    rehashing = INITIAL_WIDTH.begin_rehash()
-
-    assert (rehashing.encode(), rehashing.end_rehash().encode()) == (b"18>19", b"19")
-    assert keys.MAX_SKETCH_BUCKET_BITS == 24
 
 
 @pytest.mark.parametrize("stored", [b"", b"18", b"17>18", b"18>20", b"24>25", b"19>18", b"nineteen", b"19\n"])

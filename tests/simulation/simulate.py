@@ -207,7 +207,8 @@ class World:
                 compactor = SmallCompactor(ingest._index, keys_per_chunk=64)
                 rehash = SmallRehash(ingest._index, split_entries=math.inf)
                 maintenance = SegmentMaintenance(ingest._index, compactor, rehash=rehash)
-                await maintenance.run(self.clock.now_ms)
+                async for _ in maintenance.steps(self.clock.now_ms):
+                    pass
             case Rehash():
                 await self._rehash(ingest, request)
             case ReadStream():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from functools import partial
 
 import msgspec
 from aiohttp import web
@@ -42,11 +43,7 @@ async def metrics(request: web.Request) -> web.Response:
 
 async def all_metrics(app: web.Application) -> bytes:
     """The Prometheus exposition of all processes of this service."""
-
-    async def own() -> bytes:
-        return await render_metrics(app)
-
-    peers = app.get(PEER_METRICS)
+    own, peers = partial(render_metrics, app), app.get(PEER_METRICS)
     return await (peers.scrape_all(own) if peers is not None else own())
 
 

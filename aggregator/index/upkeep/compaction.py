@@ -21,7 +21,7 @@ from aggregator.index.blocks import PLAN
 from aggregator.index.codec.postings import NUMBER_BYTES, REMAINDER_SIZES, ArticleNumbers, compact_bucket
 from aggregator.index.snapshot import SegmentStack
 from aggregator.store.base import Delete, LengthsUnchanged, Put, Transaction
-from aggregator.store.decoding import decode_value
+from aggregator.store.optimistic import ValueFormat
 
 KEYS_PER_CHUNK = 256
 CHUNKS_PER_SAVE = 8
@@ -37,7 +37,7 @@ class CompactionCursor(msgspec.Struct, frozen=True, array_like=True):
     covered_segment: int = -1
 
 
-_cursor_decoder = msgspec.msgpack.Decoder(CompactionCursor)
+_CURSOR = ValueFormat(msgspec.msgpack.Decoder(CompactionCursor), "The compaction position", CompactionCursor)
 
 
 class Compactor:
@@ -54,7 +54,7 @@ class Compactor:
         stack = (await self._index.segments.read({space: ()})).stacks[space]
         if any(width.is_rehashing for width in stack.sketch_widths[:-1]):
             return  # a move makes frozen buckets grow; once it has ended none begins (``sketch_rehash.py``)
-        cursor = await self._load_cursor(space)
+        cursor = _CURSOR.decode((await self._store.read([keys.compaction_cursor(space)]))[0])
         if not cursor.running:
             if not self._is_due(stack, cursor, now_ms):
                 return
@@ -124,11 +124,5 @@ class Compactor:
         raw = (await self._store.read([tag + keys.DEAD_NUMBERS]))[0]
         return np.frombuffer(raw or b"", "<u8").astype(np.uint64)
 
-    async def _load_cursor(self, space: str) -> CompactionCursor:
-        raw = (await self._store.read([keys.compaction_cursor(space)]))[0]
-        if raw is None:
-            return CompactionCursor()
-        return decode_value(_cursor_decoder, raw, "The compaction position")
-
     async def _save_cursor(self, space: str, cursor: CompactionCursor) -> None:
-        await self._store.put([Put(keys.compaction_cursor(space), msgspec.msgpack.encode(cursor))])
+        await self._store.put([Put(keys.compaction_cursor(space), _CURSOR.encode(cursor))])

@@ -115,7 +115,6 @@ class ExpirySweep:
         self._store = index.store
         self._expiring_prefixes = dict(expiring_prefixes or {})
         self._last_sweep_ms: int | None = None
-        self.keys_deleted = 0
 
     async def steps(self, trusted_ms: int) -> AsyncIterator[None]:
         """Sweep once if it is due; each step takes the store a few milliseconds."""
@@ -156,12 +155,10 @@ class ExpirySweep:
             if value is not None and value != keys.ABSENT and _number_bound(value) < cutoff
         ]
         await self._store.commit_many(expired)
-        self.keys_deleted += len(expired)
 
     async def _delete(self, expired: Sequence[bytes]) -> None:
         if expired:
             await self._store.delete(expired)
-        self.keys_deleted += len(expired)
 
     async def _is_writable(self, key: bytes) -> bool:
         space = keys.space_of(key)
@@ -214,8 +211,3 @@ class SegmentMaintenance:
                 yield
         async for _ in self.sweep.steps(trusted_ms):
             yield
-
-    async def run(self, trusted_ms: int) -> None:
-        """Run all steps."""
-        async for _ in self.steps(trusted_ms):
-            pass

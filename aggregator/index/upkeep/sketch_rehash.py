@@ -42,7 +42,6 @@ class SketchRehash:
         self._segments = segments
         self._split_entries = split_entries
         self._buckets_per_chunk = buckets_per_chunk
-        self.buckets_moved = 0
 
     async def steps(self, space: str) -> AsyncIterator[None]:
         """Begin a rehash of the writable segment if it is due; finish all that have begun."""
@@ -51,7 +50,7 @@ class SketchRehash:
         if not width.is_rehashing:
             if width.bits < keys.MAX_SKETCH_BUCKET_BITS and await self._is_dense(tag, width):
                 is_open = ValueEquals(tag + keys.SEALED, None)
-                await self._change_width(tag, width, width.begin_rehash(), is_open)
+                await self._change_width(tag, width, SketchWidth(width.bits + 1, width.bits), is_open)
             yield
             stack = (await self._segments.read({space: ()})).stacks[space]
         for tag, width in zip(stack.tags, stack.sketch_widths, strict=True):
@@ -63,7 +62,7 @@ class SketchRehash:
                 while not await self._move(tag, width, chunk):
                     yield
                 yield
-            await self._change_width(tag, width, width.end_rehash())
+            await self._change_width(tag, width, SketchWidth(width.bits))
 
     def _bucket_values(self, bits: int) -> Sequence[int]:
         return range(1 << bits)
@@ -105,7 +104,4 @@ class SketchRehash:
         writes: list[Write] = [Put(new_keys[i], moved[i] + (new[i] or b"")) for i in targets]
         writes += [Delete(old_keys[i]) for i in filled]
         writes.append(AdvanceVersion(tag + keys.VERSION, b"move%d>%d" % (values[0], width.bits)))
-        if await self._store.commit(Transaction(tuple(checks), tuple(writes))):
-            return False
-        self.buckets_moved += len(filled)
-        return True
+        return not await self._store.commit(Transaction(tuple(checks), tuple(writes)))

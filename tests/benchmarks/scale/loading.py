@@ -132,7 +132,7 @@ def grown_width(entries: int) -> SketchWidth:
     """The width that a segment with so many sketch entries has after all rehashes."""
     width = INITIAL_WIDTH
     while width.bits < keys.MAX_SKETCH_BUCKET_BITS and entries > SPLIT_ENTRIES << width.bits:
-        width = width.begin_rehash().end_rehash()
+        width = SketchWidth(width.bits + 1)
     return width
 
 

@@ -8,7 +8,7 @@ milliseconds since 1970 UTC, suffix ``_ms``; distances are in bits, 0..64; simil
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import IntFlag, auto
 from math import inf
 from typing import Any, Literal
@@ -220,6 +220,10 @@ class ArticleRecord:
         return publication_time(self.published_at_ms, self.arrived_ms)[0]
 
 
+_ANALYZED = {each.name for each in fields(Analysis)} & {each.name for each in fields(ArticleRecord)}
+_ANALYZED -= {"title", "problems"}
+
+
 def build_record(
     article: Article, analysis: Analysis, number: int = 0, first_version: int = 0
 ) -> ArticleRecord:
@@ -228,25 +232,13 @@ def build_record(
         number=number,
         first_version=first_version,
         id=article.id,
-        space=analysis.space,
-        lang=analysis.lang,
-        fingerprint=analysis.fingerprint,
-        text_hash=analysis.text_hash,
-        short=analysis.short,
         title=article.title or analysis.title,
         url=article.url,
         source=article.source,
         published_at_ms=article.published_at_ms,
-        sketch=analysis.sketch,
-        terms=analysis.terms,
-        figures=analysis.figures,
         problems=analysis.problems | date_problem(article, arrival_ms_of(first_version or number)),
-        minor_terms=analysis.minor_terms,
-        opening_mask=analysis.opening_mask,
         backfill=article.backfill,
-        text_key=analysis.text_key,
-        text_words=analysis.text_words,
-        own_headline=analysis.own_headline,
+        **{name: getattr(analysis, name) for name in _ANALYZED},
     )
 
 

@@ -102,9 +102,7 @@ class Scheduler:
         return self._scheduler is not None
 
     def start(self) -> None:
-        """Start; needs a running event loop. Raises RuntimeError if it is running."""
-        if self._scheduler is not None:
-            raise RuntimeError("The scheduler is running already.")
+        """Start, once until ``stop``; needs a running event loop."""
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MAX_THREADS))
         scheduler = AsyncIOScheduler(timezone="UTC")
         scheduler.add_listener(self._on_job_event, EVENT_JOB_MISSED | EVENT_JOB_MAX_INSTANCES)

@@ -101,6 +101,16 @@ class Articles:
             if known.binding.number in records
         }
 
+    async def current(self, spaces_by_number: Mapping[int, str]) -> dict[int, StoredArticle]:
+        """Those of the versions that are bound to their ids now, by number: two round trips."""
+        records = await self._records.read(spaces_by_number)
+        bound = await self._bindings.find_many([record.id for record in records.values()])
+        return {
+            number: StoredArticle(record, known.binding.outcome)
+            for number, record in records.items()
+            if (known := bound.get(record.id)) is not None and known.binding.number == number
+        }
+
     async def group_members(self, id_: str, limit: int | None = None) -> list[ArticleRecord]:
         """The duplicate group of an id: the canonical article first, then by arrival.
 
@@ -124,9 +134,8 @@ class Articles:
         stack = await self._segments.stack(space)
         found = [np.empty(0, np.uint64)]
         for tag in stack.tags:
-            async for _, bucket in scan_block(self._store, tag, 0, PLAN.widths[0]):
-                if bucket:
-                    found.append(decode_numbers(bucket, PLAN.remainder_bytes))
+            async for bucket in scan_block(self._store, tag):
+                found.append(decode_numbers(bucket, PLAN.remainder_bytes))
         return await asyncio.to_thread(_not_expired, found, stack.floor)
 
     async def load_items(self, space: str, numbers: Sequence[int]) -> list[StreamItem]:

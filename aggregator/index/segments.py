@@ -31,6 +31,7 @@ import numpy.typing as npt
 from aggregator.domain import arrival_ms_of, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
+from aggregator.index.blocks import PLAN
 from aggregator.index.snapshot import INITIAL_WIDTH, SegmentStack, SketchWidth, Snapshot, decode_sketch_width
 from aggregator.store.base import AdvanceVersion, Put, Store, Transaction, ValueEquals
 from aggregator.store.decoding import PLAIN
@@ -92,16 +93,14 @@ class Retention:
 KEYS_PER_READ = 1024
 
 
-async def scan_block(
-    store: Store, tag: bytes, block: int, width: int, step: int = 1
-) -> AsyncIterator[tuple[int, bytes]]:
-    """Every ``step``-th block value of ``width`` bits and its bucket; b"" if the bucket is absent."""
-    values = range(0, 1 << width, step)
+async def scan_block(store: Store, tag: bytes, step: int = 1) -> AsyncIterator[bytes]:
+    """The buckets of every ``step``-th value of block 0, in which each article has one entry."""
+    values = range(0, 1 << PLAN.widths[0], step)
     for start in range(0, len(values), KEYS_PER_READ):
         chunk = values[start : start + KEYS_PER_READ]
-        buckets = await store.read([keys.block_bucket(tag, block, value) for value in chunk])
-        for value, bucket in zip(chunk, buckets, strict=True):
-            yield value, bucket or b""
+        for bucket in await store.read([keys.block_bucket(tag, 0, value) for value in chunk]):
+            if bucket:
+                yield bucket
 
 
 SEGMENT_MAX_ARTICLES = 10_000_000

@@ -94,7 +94,8 @@ class Backfill:
         self._on_progress(stats)
 
     async def _copy_stored(self, space: str, numbers: Numbers, stats: BackfillStats) -> None:
-        records = await _current_records(self._index, space, numbers)
+        stored = await self._index.articles.current(dict.fromkeys(numbers.tolist(), space))
+        records = [article.record for article in stored.values()]
         posted = [PostedArticle(None, record) for record in records]
         missing = {item.record.number for item in await self._writer.find_missing(posted)}
         posted = [
@@ -128,12 +129,6 @@ async def remove_deleted(index: Index, writer: DualWriter) -> None:
 async def _number_batches(index: Index, space: str) -> list[Numbers]:
     numbers = await index.records.stored_numbers(space)
     return [numbers[start : start + BATCH_ARTICLES] for start in range(0, len(numbers), BATCH_ARTICLES)]
-
-
-async def _current_records(index: Index, space: str, numbers: Numbers) -> list[ArticleRecord]:
-    records = (await index.records.read(dict.fromkeys(numbers.tolist(), space))).values()
-    bound = await index.bindings.find_many([record.id for record in records])
-    return [r for r in records if (known := bound.get(r.id)) and known.binding.number == r.number]
 
 
 async def _stored_article(index: Index, record: ArticleRecord) -> Article | None:

@@ -197,13 +197,7 @@ class ArticleSearch:
 
     async def _load(self, spaces_by_number: Mapping[int, str]) -> dict[int, StoredArticle]:
         """Those of the articles that are stored under their ids now; the rows of the others are removed."""
-        records = await self._index.records.read(spaces_by_number)
-        bound = await self._index.bindings.find_many([record.id for record in records.values()])
-        stored = {
-            number: StoredArticle(record, known.binding.outcome)
-            for number, record in records.items()
-            if (known := bound.get(record.id)) is not None and known.binding.number == number
-        }
+        stored = await self._index.articles.current(spaces_by_number)
         if gone := spaces_by_number.keys() - stored.keys():
             self.headlines.table.remove(list(gone))
         return stored

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from aggregator.domain import Answer, Article, article_number_at
 from aggregator.errors import CommitConflict, NotFound, StoreUnavailable
 from aggregator.index import keys
+from aggregator.index.blocks import PLAN
 from aggregator.index.segments import (
     KEYS_PER_READ,
     MIN_SAMPLES_PER_SEGMENT,
@@ -213,16 +214,16 @@ def test_a_full_segment_has_enough_samples(max_articles: int) -> None:
     assert MIN_SAMPLES_PER_SEGMENT <= expected < 2 * MIN_SAMPLES_PER_SEGMENT
 
 
-WIDTH = 12  # four reads
-FILLED = {0: b"first", KEYS_PER_READ - 1: b"end", KEYS_PER_READ: b"start", (1 << WIDTH) - 1: b"last"}
+VALUES = 1 << PLAN.widths[0]
+FILLED = {0: b"first", KEYS_PER_READ - 1: b"end", KEYS_PER_READ: b"start", VALUES - 1: b"last"}
 
 
-@pytest.mark.parametrize("step", [1, 3, 1 << WIDTH])
-async def test_every_nth_value_is_read_with_its_bucket(store: Store, step: int) -> None:
-    """Absent buckets are empty; buckets of other blocks are not mixed in."""
-    await store.put([Put(keys.block_bucket(TAG, 2, value), bucket) for value, bucket in FILLED.items()])
+@pytest.mark.parametrize("step", [1, 3, VALUES])
+async def test_the_bucket_of_every_nth_value_is_read(store: Store, step: int) -> None:
+    """Absent buckets are left out; buckets of other blocks are not mixed in."""
+    await store.put([Put(keys.block_bucket(TAG, 0, value), bucket) for value, bucket in FILLED.items()])
     await store.put([Put(keys.block_bucket(TAG, 1, 3), b"another block")])
 
-    scanned = [pair async for pair in scan_block(store, TAG, 2, WIDTH, step)]
+    scanned = [bucket async for bucket in scan_block(store, TAG, step)]
 
-    assert scanned == [(value, FILLED.get(value, b"")) for value in range(0, 1 << WIDTH, step)]
+    assert scanned == [bucket for value, bucket in FILLED.items() if value % step == 0]

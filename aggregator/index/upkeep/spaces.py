@@ -256,10 +256,9 @@ async def _posted_numbers(store: Store, space: str, step: int) -> np.ndarray[tup
     tags = [keys.tag(space, segment) for segment in range(head.first, head.last + 1)]
     versions = await store.read([tag + keys.VERSION for tag in tags])  # None: never written to
     for tag in (tag for tag, version in zip(tags, versions, strict=True) if version):
-        async for _, bucket in scan_block(store, tag, 0, PLAN.widths[0], step):
-            if bucket:
-                whole = bucket[: len(bucket) // entry_bytes * entry_bytes]
-                found.append(decode_numbers(whole, PLAN.remainder_bytes))
+        async for bucket in scan_block(store, tag, step):
+            whole = bucket[: len(bucket) // entry_bytes * entry_bytes]
+            found.append(decode_numbers(whole, PLAN.remainder_bytes))
     return distinct(np.concatenate(found))
 
 

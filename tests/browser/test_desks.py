@@ -83,7 +83,7 @@ async def test_a_desk_is_made_tested_and_notified(
     async with opened(browser, f"{url}/desks") as page:
         await make_desk(page, Terms__places_or_topics="bridge, Brackwater", At_this_many_items="16")
         await add_target(page, "E-mail", "desk@newsroom.example")
-        await add_target(page, "Signed webhook", receiver[0])
+        await add_target(page, "A program of yours (signed webhook)", receiver[0])
         await page.get_by_role("button", name="Send test to E-mail").click()
         await page.get_by_text("The test to E-mail desk@newsroom.example was delivered.").wait_for()
         await page.get_by_role("button", name="Send test to Webhook").click()
@@ -150,7 +150,7 @@ async def test_the_pages_are_accessible_and_fit(browser: Browser, url: str, widt
         assert await accessibility_violations(page) == []
         await make_desk(page)
         assert await accessibility_violations(page) == []
-        await add_target(page, "Signed webhook", "http://127.0.0.1:1/" + "x" * 200)
+        await add_target(page, "A program of yours (signed webhook)", "http://127.0.0.1:1/" + "x" * 200)
         await page.get_by_role("button", name="Send test").click()
         await page.get_by_text("failed: cannot connect").first.wait_for()
         desk = page.url.partition("?")[0]

@@ -104,5 +104,5 @@ async def test_who_had_it_first_is_found_without_scripts(browser: Browser, clien
 
         await page.locator(".first-box").get_by_role("link", name="Estmark Radio").click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Estmark Radio", use_inner_text=True)
-        copiers = page.locator("section", has=page.get_by_role("heading", name="Most often followed by"))
+        copiers = page.locator("section", has=page.get_by_role("heading", name="Had it later, most often"))
         assert {"Coastline News", "Quay News"} <= set(await copiers.get_by_role("link").all_inner_texts())

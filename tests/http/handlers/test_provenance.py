@@ -264,7 +264,7 @@ async def test_sources(client: Client, service: Service, stored: None) -> None:
     assert one["copied_from"] == [{"name": "A", "texts": 1}] and one["copied_by"] == []
     assert (one["median_lag_minutes"], one["family"], one["shared_by_family"]) == (15, [], None)
     assert "B &lt;i&gt;" in page and "15\u00a0min" in page and "C/D" not in page
-    assert "It never repeated another outlet." in other and "First of an event" not in other
+    assert "It never came after another outlet." in other and "First of an event" not in other
     assert "1 of its last 1 event" in first and "0 of its last 1 event" in second
 
 

@@ -309,7 +309,8 @@ class EditorActions:
         if into is not None:
             new = {r.id: Item(1.0, r.publication_ms, r.source, None, r.first_version) for r in records}
             facts = new | {id_: item for id_, item in held.items() if id_ in new}
-            into = newsroom.restore_items(into, facts, undone)
+            left = replace(undone, first=undone.first or action.first)  # it goes with its article
+            into = newsroom.restore_items(into, facts, left)
             if records and not into.title:
                 first, languages = records[0], {record.lang for record in records} - {""}
                 into = replace(into, title=first.title, headline_id=first.id, languages=tuple(languages))

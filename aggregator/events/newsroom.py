@@ -43,8 +43,9 @@ def apply_action(event: Event, action: EditorAction, headline: str = "") -> Even
             changed = replace(event, story_id=event.story_id and event.id, translation_of=None)
         case "undo":
             undone = undoable_actions(event)[action.of or 0]
-            notes = _restore_note(event.notes, undone)
-            old = replace(event, notes=notes, **undone.before)  # type: ignore[arg-type]
+            notes = [*(n for n in event.notes if n.id != undone.note), *filter(None, [undone.deleted])]
+            notes.sort(key=lambda note: note.at_ms)
+            old = replace(event, notes=tuple(notes), **undone.before)  # type: ignore[arg-type]
             changed = _with_choice(replace(old, chosen_headline=event.chosen_headline), old.chosen_headline)
         case "note":
             changed = replace(event, notes=add_note(event.notes, action, event.revision))
@@ -169,7 +170,7 @@ def arranged_in(event: Event) -> tuple[set[str], set[str], set[str]]:
     origin = dict[str, str]()
     for action in event.actions:
         for id_ in action.items if action.action == "move_items" else ():
-            origin.setdefault(id_, action.event)
+            origin.setdefault(id_, action.event if action.event != action.into else "")
     moved = {id_ for id_, of in origin.items() if of != event.id}
     return moved, origin.keys() - moved, merged
 
@@ -189,6 +190,15 @@ def is_split(action: EditorAction) -> bool:
 def _split_id(action: EditorAction) -> str:
     seed = f"{action.event}:{action.items[0] if action.items else ''}:{action.at_ms}"
     return xxhash.xxh3_64_hexdigest(seed.encode("utf-8", "surrogatepass"))
+
+
+def are_apart(a: Event, b: Event) -> bool:
+    """Whether editors kept two events apart: split off, out of one storyline, or joined and that undone."""
+    actions, stories = (*a.actions, *b.actions), {a.story_id, b.story_id}
+    undone = {action.of for action in actions}
+    ends = [{action.event, action.into} for action in actions if action.id in undone or is_split(action)]
+    left = {action.before.get("story_id") for action in actions}
+    return {a.id, b.id} in ends or (len(stories) > 1 and not left.isdisjoint(stories))
 
 
 def merge_newsroom_state(into: Event, absorbed: Event) -> Event:
@@ -300,12 +310,6 @@ def delete_note(notes: tuple[Note, ...], note_id: int | None) -> tuple[Note, ...
     if len(kept) == len(notes):
         raise NotFound(f"note: the event has no note {note_id}; it may have been deleted.")
     return kept
-
-
-def _restore_note(notes: tuple[Note, ...], action: EditorAction) -> tuple[Note, ...]:
-    """Return the notes without the one that the action added, with the one that it deleted."""
-    kept = [note for note in notes if note.id != action.note]
-    return tuple(sorted([*kept, *filter(None, [action.deleted])], key=lambda note: note.at_ms))
 
 
 def merge_notes(into: tuple[Note, ...], absorbed: tuple[Note, ...]) -> tuple[Note, ...]:

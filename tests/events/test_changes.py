@@ -877,6 +877,21 @@ async def test_articles_are_split_off_and_return(room: Newsroom) -> None:
     assert (await room.events.get(mixed.id)).size == 40
 
 
+async def test_the_first_report_returns_with_its_article(room: Newsroom) -> None:
+    """By a merge of what was split off, as by Undo: what is too early for it, so doubtful, is the same."""
+    bridge, _ = await room.two_events()
+    assert bridge.first and bridge.first[1] == bridge.items[0]
+    left = await room.act(bridge.id, "move_items", items=bridge.items[:3])
+    split = await room.events.get(left.actions[-1].into or "")
+    assert split.first == bridge.first
+    await room.tick(30.5)
+    await room.act(split.id, "merge", minute=31, into=bridge.id)
+    await room.tick(32)
+
+    whole = await room.events.get(bridge.id)
+    assert (set(whole.items), whole.first) == (set(bridge.items), bridge.first)
+
+
 async def test_a_split_can_be_undone_after_a_merge_that_was_undone(room: Newsroom) -> None:
     """Not while the two are one, whose history has both actions once."""
     bridge, _ = await room.two_events()

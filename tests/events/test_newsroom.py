@@ -369,3 +369,23 @@ def test_what_editors_arranged_is_known_by_the_history() -> None:
     storm = replace(STORM, absorbed=("e2", "e3"), actions=tuple(actions))
 
     assert newsroom.arranged_in(storm) == ({"a7", "a8"}, {"a9"}, {"e2"})
+    added = replace(
+        storm, actions=(EditorAction("move_items", "Ada", EVENT_MS, "e1", into="e1", items=("a5",)),)
+    )
+    assert newsroom.arranged_in(added)[:2] == ({"a5"}, set())
+
+
+def test_what_editors_kept_apart_is_known_by_the_history() -> None:
+    """A split, a merge or move that was undone, and a storyline left; in both directions."""
+    other = event("e2", "Wind", ["b1"], story_id="s2")
+    split = EditorAction("move_items", "Ada", EVENT_MS, "e1", items=("a1",))
+    split = replace(split, into=newsroom.split_off(STORM, split).id)
+    merge = EditorAction("merge", "Ada", EVENT_MS, "e2", into="e1", id=7)
+    undo = EditorAction("undo", "Ada", EVENT_MS, "e1", of=7, id=8)
+    unlink = EditorAction("unlink", "Ada", EVENT_MS, "e1", before={"story_id": "s2"})
+    new = replace(other, id=split.into or "")
+
+    assert newsroom.are_apart(replace(STORM, actions=(split,)), new)
+    assert newsroom.are_apart(other, replace(STORM, actions=(merge, undo)))
+    assert newsroom.are_apart(replace(STORM, actions=(unlink,)), other)
+    assert not newsroom.are_apart(replace(STORM, actions=(merge,)), other)

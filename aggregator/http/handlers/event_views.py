@@ -244,7 +244,7 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
 
 def strange_articles(terms_of: Mapping[str, set[str]]) -> set[str]:
     """Ids of articles with ``MIN_COMMON_TERMS`` terms of under ``MIN_ALIKE`` of ``MAX_PEERS`` others."""
-    peers, found = list(terms_of.items())[:: max(1, len(terms_of) // MAX_PEERS)], set[str]()
+    peers, found = sorted(terms_of.items())[:: max(1, len(terms_of) // MAX_PEERS)], set[str]()
     for id_, own in terms_of.items():
         alike = [len(own & terms) >= MIN_COMMON_TERMS for peer, terms in peers if peer != id_]
         if sum(alike) < MIN_ALIKE * len(alike):

@@ -144,24 +144,18 @@ def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> Sprea
     if to_ms - event.first_seen_ms >= HOUR_MS:
         from_ms, bin_ms = min(event.first_seen_ms - HOUR_MS // 2, to_ms - MIN_SPAN_MS), BIN_MS
     bars = timeline_chart([*Counter(times).items()], from_ms, to_ms, bin_ms)
-    bins = _bins(bars, items, event, times)
-    return SpreadChart(bars=bars, bins=bins, total=bins[-1].total if bins else 0)
-
-
-def _bins(chart: Chart, items: Sequence[EventItem], event: Event, times: Sequence[int]) -> tuple[Bin, ...]:
     sources: dict[int, dict[str, None]] = {}
     at_ms = dict(zip(event.items, times, strict=False))
-    early = Counter(t // chart.bin_ms * chart.bin_ms for t in times if t < event.detected_at_ms)
+    early = Counter(t // bars.bin_ms * bars.bin_ms for t in times if t < event.detected_at_ms)
     for item in items:
-        from_ms = at_ms.get(item.id, item.at_ms) // chart.bin_ms * chart.bin_ms
+        from_ms = at_ms.get(item.id, item.at_ms) // bars.bin_ms * bars.bin_ms
         if item.source:
             sources.setdefault(from_ms, {})[item.source] = None
-    found: list[Bin] = []
-    for bar in chart.bars:
-        names = tuple(sources.get(bar.at_ms, ()))
-        total = bar.value + (found[-1].total if found else 0)
-        found.append(Bin(bar, early[bar.at_ms], total, names))
-    return tuple(found)
+    bins: list[Bin] = []
+    for bar in bars.bars:
+        total = bar.value + (bins[-1].total if bins else 0)
+        bins.append(Bin(bar, early[bar.at_ms], total, tuple(sources.get(bar.at_ms, ()))))
+    return SpreadChart(bars, tuple(bins), total=bins[-1].total if bins else 0)
 
 
 SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 144, 30

@@ -5,6 +5,7 @@ The articles of an event are shown in order of time with copies folded, or by ou
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,13 +16,14 @@ from urllib.parse import urlencode
 from aiohttp import web
 from msgspec import Struct
 
-from aggregator.analysis.source import is_own, outlet_key, own_outlets
+from aggregator.analysis.source import is_own, outlet_key
 from aggregator.app import Service
 from aggregator.contract.requests import SourcesPageQuery
+from aggregator.domain import ArticleRecord
 from aggregator.errors import NotFound
 from aggregator.events.detection.numbers import independent, times_of
 from aggregator.events.event import Event, title_of
-from aggregator.events.newsroom import undoable_actions
+from aggregator.events.newsroom import are_apart, undoable_actions
 from aggregator.events.selection import EventFilter, severity
 from aggregator.events.storylines import Development
 from aggregator.http.app_keys import SERVICE
@@ -29,10 +31,12 @@ from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, load_st
 from aggregator.http.pages import cards, html_response
 from aggregator.http.pages.filters import query_value
 from aggregator.provenance.directory import families_among, select
+from aggregator.queries.ranking import RelatedOptions
 from aggregator.time_units import DAY_MS
 from aggregator_client.wire import doc
 
 MAX_DEVELOPMENTS = 8
+MAX_ASKED, MIN_RELATED, MAX_SUGGESTED = 6, 2, 20
 PAGE_SIZE, MAX_PRINTED = 50, 1000  # the print view has one page
 ReportView = Literal["newest", "oldest", "outlets"]
 
@@ -69,16 +73,16 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         developments=await _developments(service, event) if previous or following or len(days) > 1 else [],
         spread=cards.spread_chart(event, loaded.items, service.clock()),
         loaded=loaded,
+        suggested=await _suggestions(service, event, sure) if event.status != "closed" else [],
         sure=sure,
         learning=await service.events.repository.learning(service.clock()),
         first=by_id.get(event.first[1]) if event.first else None,
         headline_item=by_id.get(event.headline_id),
-        has_own_sources=bool(own_outlets()),
         own=next((item for item in loaded.items if is_own(item.source)), None),
         is_own_source=is_own,
         names=await _names(service, event),
         undoable=undoable_actions(event),
-        page_number=query.page,
+        query=query,
         entries=entries,
         page_size=MAX_PRINTED if query.print else PAGE_SIZE,
         copy_count=len(sure) - len({item.copy_of or item.id for item in sure}),
@@ -87,8 +91,6 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         late_count=sum(i.arrived_ms - (claims.get(i.id) or i.at_ms) > event.window_ms for i in loaded.items),
         view=query.view,
         view_url=partial(_url, event),
-        page_url=partial(_url, event, query.view),
-        is_print=query.print,
         stream_url="/v1/events/stream",
         stream_position=position.decode(),
     )
@@ -112,6 +114,29 @@ async def _developments(service: Service, event: Event) -> list[Development]:
     return list(story.developments)[-MAX_DEVELOPMENTS:][::-1]
 
 
+async def _suggestions(
+    service: Service, event: Event, sure: Sequence[EventItem]
+) -> list[tuple[Event | None, list[ArticleRecord]]]:
+    """Articles that tell one story with two of ``MAX_ASKED`` of the event, by the event that has them.
+
+    None that editors took out or put elsewhere, none of an event that they kept apart from this one.
+    """
+    options = RelatedOptions(MAX_SUGGESTED, exclude_ids=(*event.items, *event.removed))
+    asked = [item.id for item in sure[:: max(1, len(sure) // MAX_ASKED)]][:MAX_ASKED]
+    finds = await asyncio.gather(*(service.articles.related.of_id(id_, options) for id_ in asked))
+    counts = Counter(found.id for find in finds for found in find if found.kind == "same_story")
+    ids = [id_ for id_, count in counts.most_common(MAX_SUGGESTED) if count >= MIN_RELATED]
+    stored = await service.articles.index.articles.get_many(ids)
+    holders = await service.events.repository.event_ids_of([article.group for article in stored.values()])
+    others = await service.events.repository.get_many(sorted({*holders.values()}))
+    by_event: dict[str, list[ArticleRecord]] = {}
+    for id_, article in stored.items():
+        other = others.get(holders.get(article.group, ""))
+        if other is None or (id_ in other.items and id_ not in other.added and not are_apart(event, other)):
+            by_event.setdefault(other.id if other else "", []).append(article.record)
+    return [(others.get(id_), records) for id_, records in by_event.items()]
+
+
 def _url(event: Event, view: ReportView, page: int = 1) -> str:
     options = ({"view": view} if view != "newest" else {}) | ({"page": page} if page > 1 else {})
     return f"/events/{query_value(event.id)}{'?' + urlencode(options) if options else ''}#items"
@@ -132,7 +157,6 @@ async def story(request: web.Request, service: Service, id_: str) -> web.Respons
         story=found,
         card=cards.make_card(found.latest, service.clock()),
         severities={event.id: severity(event, service.clock()) for event in found.events},
-        titles={event.id: title_of(event) for event in found.events},
         chart=cards.timeline_chart([*items.items()], *span),
         stream_url="/v1/events/stream",
         stream_position=position.decode(),

@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from dataclasses import replace
 from importlib import resources
 from typing import cast
+from unittest.mock import AsyncMock
 
 import jinja2
 import pytest
 
 from aggregator.app import Service
-from aggregator.domain import Match, Outcome
+from aggregator.domain import Article, Match, Outcome, RelatedItem
 from aggregator.errors import StoreUnavailable
 from aggregator.events.desks import Desk
 from aggregator.events.detection.top_stories import TopStory
+from aggregator.events.event import EditorAction
 from aggregator.http.openapi import build_document
 from aggregator.http.pages.documentation import curl_command
 from aggregator.http.routes import ENDPOINTS, TAG_PAGES
 from aggregator.http.server import make_app
+from aggregator.queries.ranking import RelatedOptions
 from aggregator.time_units import DAY_MS, HOUR_MS
 from tests.support.factories import EVENT_MS, event
 from tests.support.fake_service import START_MS, Client, FakeService
@@ -87,6 +91,40 @@ async def test_a_headline_behind_the_newest_figure_is_marked(client: Client, ser
 
     for path, count in (("/", 1), ("/?kiosk=1", 1), ("/events/e1", 1), ("/events/e2", 0)):
         assert (await (await client.get(path)).text()).count("newest figure: 3 dead") == count, path
+
+
+async def test_a_report_proposes_what_probably_belongs_to_it(
+    client: Client, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What two of its articles tell one story with, in another event or none; not what editors took out."""
+    for id_ in ("a1", "a2", "b1", "c1", "c2", "d1"):
+        await service.submit(Article(id=id_, title=f"Quake {id_}", text=f"Text {id_}."))
+    quake = event("e1", "Quake", ["a1", "a2"], removed=("d1",))
+    other = event("e2", "Aftershocks", ["b1"])
+    service.fake_events.stored = [quake, other]
+
+    async def of_id(id_: str, options: RelatedOptions) -> list[RelatedItem]:
+        found = ["b1", "c1", "c2", "d1"] if id_ == "a1" else ["b1", "c1", "d1"]
+        kept = [i for i in found if i not in options.exclude_ids]
+        return [RelatedItem(i, i, "", "", None, 0, 0.0, kind="same_story") for i in kept]
+
+    monkeypatch.setattr(service, "of_id", of_id)
+    numbers = {(await service.get("b1")).group: "e2"}
+    monkeypatch.setattr(service.fake_events, "event_ids_of", AsyncMock(return_value=numbers))
+    page = await (await client.get("/events/e1")).text()
+    shown = page[page.index("Probably part") : page.index("</details>")]
+
+    assert 'data-action="merge" data-event="e2" data-into="e1"' in shown
+    assert 'data-event="e2" data-item="b1" data-into="e1"' in shown
+    assert 'data-event="e1" data-item="c1" data-into="e1"' in shown
+    assert "c2" not in shown and "d1" not in shown
+    undone = (
+        EditorAction("merge", "Ada", 1, "e2", into="e1", id=1),
+        EditorAction("undo", "Ada", 2, "e1", of=1),
+    )
+    service.fake_events.stored = [replace(quake, actions=undone, revision=2), other]
+    page = await (await client.get("/events/e1")).text()
+    assert 'data-item="c1"' in page and 'data-item="b1"' not in page
 
 
 async def test_an_event_has_one_first_item(client: Client, service: FakeService) -> None:

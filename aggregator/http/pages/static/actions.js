@@ -277,8 +277,8 @@ export function start() {
     if (!button || button.ariaDisabled === "true") return;
     if (button.dataset.menu) return chooseFromMenu(button); // a dialog: while it is open nothing else can be clicked
     button.ariaDisabled = "true"; // a disabled button would lose the focus
-    const { action, event, item, note, of, into } = button.dataset;
-    const fields = into ? { items: [item], into } : { item, note: note && Number(note), of: of && Number(of) };
+    const { action, event, item, items, note, of, into } = button.dataset;
+    const fields = into ? { items: action === "merge" ? undefined : items ? JSON.parse(items) : [item], into } : { item, note: note && Number(note), of: of && Number(of) };
     if (button.dataset.merge) await merge(button.dataset.merge);
     else await send(event, { action, ...fields }); // JSON omits undefined fields
     button.ariaDisabled = null;

@@ -32,15 +32,15 @@ YIELD_EVERY_ARTICLES = 4
 BACKOFF_BATCHES = 8
 
 
-async def _no_yield() -> None:
-    """Continue without a pause."""
+async def continue_at_once() -> None:
+    """Neither pause nor refuse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
     """How a pipeline yields to other tasks, and starts parallel coroutines (None: no prefetching)."""
 
-    yield_control: YieldControl = _no_yield
+    yield_control: YieldControl = continue_at_once
     spawn: Spawn | None = None
 
 

@@ -35,7 +35,7 @@ from aggregator.ingest.decide import Decider
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.equal_texts import EqualTexts
 from aggregator.ingest.load_control import LoadControl, throttled_slice
-from aggregator.ingest.pipeline import SEQUENTIAL, BatchPipeline, Execution
+from aggregator.ingest.pipeline import SEQUENTIAL, BatchPipeline, Execution, continue_at_once
 
 BATCH_ARTICLES = 32  # larger ones delay interactive articles more and save little
 # Analysis batch while interactive articles arrive (one worker of the pool).
@@ -45,10 +45,6 @@ MAX_UNTHROTTLED_ARTICLES = 1024
 E = TypeVar("E", bound=Exception)
 # Called with the group's first article number, the id and the time in ms; removes the article from events.
 OnDelete = Callable[[int, str, int], Awaitable[None]]
-
-
-async def accept_writes() -> None:
-    """Raise nothing: articles may be stored at any time."""
 
 
 class IngestService:
@@ -72,7 +68,7 @@ class IngestService:
         on_delete: OnDelete | None = None,
         dual_writer: DualWriter | None = None,
         load_control: LoadControl | None = None,
-        before_write: Callable[[], Awaitable[None]] = accept_writes,
+        before_write: Callable[[], Awaitable[None]] = continue_at_once,
         execution: Execution = SEQUENTIAL,
         batch_articles: int = BATCH_ARTICLES,
     ) -> None:

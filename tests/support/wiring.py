@@ -11,8 +11,8 @@ from aggregator.events.repository import EventRepository
 from aggregator.index import Index
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.load_control import LoadControl
-from aggregator.ingest.pipeline import ASYNCIO, Execution
-from aggregator.ingest.service import BATCH_ARTICLES, IngestService, OnDelete, accept_writes
+from aggregator.ingest.pipeline import ASYNCIO, Execution, continue_at_once
+from aggregator.ingest.service import BATCH_ARTICLES, IngestService, OnDelete
 from aggregator.queries.explain import Explainer
 from aggregator.queries.headline_index import DEFAULT_MAX_ROWS, HeadlineIndex
 from aggregator.queries.related import RelatedArticles
@@ -44,7 +44,7 @@ def build_core(
     on_delete: OnDelete | None = None,
     dual_writer: DualWriter | None = None,
     load_control: LoadControl | None = None,
-    before_write: Callable[[], Awaitable[None]] = accept_writes,
+    before_write: Callable[[], Awaitable[None]] = continue_at_once,
     execution: Execution = ASYNCIO,
     batch_articles: int = BATCH_ARTICLES,
 ) -> Core:

@@ -17,7 +17,7 @@ from aggregator.index.upkeep.clock_guard import (
     TrustedTime,
     find_clock_problem,
 )
-from aggregator.ingest.service import accept_writes
+from aggregator.ingest.pipeline import continue_at_once
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from tests.support.factories import START_MS, edited, story
@@ -233,7 +233,7 @@ async def test_an_article_below_the_floor_is_never_acknowledged() -> None:
     service = await stored_service(machine)
     (space,) = service.core.index.spaces
     await service.core.index.segments.advance_head(space, floor=article_number_at(machine.real_ms + HOUR_MS))
-    service.core.ingest._before_write = accept_writes
+    service.core.ingest._before_write = continue_at_once
 
     with pytest.raises(ImplausibleClock, match=r"cannot be stored.*aggregator doctor"):
         await service.post("b", story(77))

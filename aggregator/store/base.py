@@ -162,9 +162,6 @@ class Store(Protocol):
     async def stream_tail(self, key: bytes, count: int, before: bytes = b"") -> list[tuple[bytes, bytes]]:
         """The newest ``count`` entries before position ``before`` (b"": of all), newest first."""
 
-    async def stream_lengths(self, keys: Sequence[bytes]) -> list[int]:
-        """Number of entries of each stream."""
-
     async def stream_trim(self, key: bytes, before: bytes) -> None:
         """Remove entries older than position ``before``."""
 

@@ -99,10 +99,6 @@ class MemoryStore:
         end = bisect_left(entries, _parse_position(before), key=_position_of) if before else len(entries)
         return [_encode_entry(entry) for entry in reversed(entries[max(0, end - max(0, count)) : end])]
 
-    async def stream_lengths(self, keys: Sequence[bytes]) -> list[int]:
-        """Number of entries of each stream."""
-        return [len(self._streams.get(key, ())) for key in keys]
-
     async def stream_trim(self, key: bytes, before: bytes) -> None:
         """Remove entries older than position ``before``."""
         entries = self._streams.get(key, [])

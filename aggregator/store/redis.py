@@ -321,11 +321,6 @@ class RedisStore:
         (answer,) = await self._client.send([command], retry_read=True)
         return parse_stream_entries(answer)
 
-    async def stream_lengths(self, keys: Sequence[bytes]) -> list[int]:
-        """Number of entries of each stream, in one round trip."""
-        answers = await self._client.send([("XLEN", key) for key in keys], retry_read=True)
-        return [int(answer) for answer in answers]
-
     async def stream_trim(self, key: bytes, before: bytes) -> None:
         """Remove entries older than position ``before``."""
         await self._write_to().send([("XTRIM", key, b"MINID", b"=", before)])

@@ -90,8 +90,6 @@ async def test_empty_input_does_nothing(store: Store) -> None:
     assert await store.stream_read([b"s"], [b""], 10) == [[]]
     assert await store.stream_read([b"s"], [b""], 0) == [[]]
     assert await store.stream_tail(b"s", 10) == []
-    assert await store.stream_lengths([]) == []
-    assert await store.stream_lengths([b"s"]) == [0]
     assert await store.stream_tail(b"s", 0) == []
     await store.stream_trim(b"s", b"1-0")
     assert await scan(store, b"") == []
@@ -123,7 +121,6 @@ async def test_commit_applies_every_kind_of_write(store: Store) -> None:
     assert done == ()
     assert await store.read([b"{t}grow", b"{t}fresh", b"{t}new", b"{t}old"]) == [b"abcd", b"ef", b"v", None]
     assert [payload for _, payload in await store.stream_tail(b"{t}s", 9)] == [b"payload"]
-    assert await store.stream_lengths([b"{u}s", b"{t}s"]) == [0, 1]
 
 
 async def test_a_failed_check_names_itself_and_leaves_everything_as_it_was(store: Store) -> None:

@@ -127,6 +127,19 @@ async def test_a_report_proposes_what_probably_belongs_to_it(
     assert 'data-item="c1"' in page and 'data-item="b1"' not in page
 
 
+async def test_the_newest_headlines_of_a_report_differ(client: Client, service: FakeService) -> None:
+    """One that several outlets have is one of the three."""
+    for n, title in enumerate(
+        ("Quake hits Orrin", "Quake: rescuers arrive", "Quake hits Orrin", "Quake hits Orrin")
+    ):
+        await service.submit(Article(id=f"q{n}", title=title, text=f"Text {n}.", source=f"Outlet {n}"))
+    service.fake_events.stored = [event("e1", "Quake", [f"q{n}" for n in range(4)])]
+    page = await (await client.get("/events/e1")).text()
+    brief = page[page.index('id="newest"') : page.index("First of those")]
+
+    assert (brief.count("Quake hits Orrin"), brief.count("rescuers")) == (1, 1)
+
+
 async def test_an_event_has_one_first_item(client: Client, service: FakeService) -> None:
     """The same in the row of a top story and in the report."""
     strike = event("e1", "Strike", first=(EVENT_MS - HOUR_MS, "a1", "Quay News"))

@@ -39,6 +39,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     for key, side, name in zip(("a", "b"), sides, (args.first, args.second), strict=True):
         if not isinstance(side, str):
             explanation[key]["label"] = name
+    if not all(isinstance(side, str) for side in sides):
+        explanation["summary"] += " A text file has no headline, outlet or date, which the rule uses too."
     print(json.dumps(explanation, ensure_ascii=False) if args.json else format_text(explanation))
     return EXIT_OK
 

@@ -274,7 +274,7 @@ def initial_hyperplanes(settings: FitSettings) -> Matrix:
 
 _CONTENTS = (
     "The file contains a vocabulary, the inverse article frequency of each term, and the matrix and offset "
-    "that map term weights to 64 sums. It contains no text. `scripts/fit-default-models` fitted it. "
+    "that map term weights to 64 sums. It contains no text. "
     "Fingerprints of models with different ids are not comparable."
 )
 

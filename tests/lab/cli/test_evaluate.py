@@ -195,7 +195,7 @@ def test_own_data_is_judged_by_the_protocol_of_its_columns(
     printed = capsys.readouterr()
     assert f"`aggregator evaluate {protocol}`" in printed.err
     if columns:
-        mapped = "in same (from is_duplicate), text1 (from question1), text2 (from question2): "
+        mapped = "columns same (from is_duplicate), text1 (from question1), text2 (from question2); pairs "
         assert mapped in printed.err
     assert counted in printed.out
 
@@ -286,19 +286,22 @@ def test_the_table_is_printed_before_curves_are_drawn(
 def test_wrong_pairs_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Missed and wrong ones with both texts, for articles and for pairs; the table names the rule."""
     rows = [
-        {**article_body(row), "cluster": label}
+        {**article_body(row), "cluster": label, "published_at": "2026-03-17", "source": "Harbour Times"}
         for row, label in ((ORIGINAL, "tram"), (EDITED, "ferry"), (OTHER, "tram"))
     ]
     file, errors = write_jsonl(tmp_path / "gold", *rows), str(tmp_path / "errors.jsonl")
 
     assert run("evaluate", "own", "--errors", errors, file) == 0
     printed = capsys.readouterr()
-    assert "`verified` is the rule of the service" in printed.out
+    assert "`verified` is the rule of the service" in printed.out and "not counted in R" in printed.out
     listed = [json.loads(line) for line in Path(errors).read_text().splitlines()]
     found = {(frozenset((row["id1"], row["id2"])), row["error"]) for row in listed}
     tram, copy, bees = (row["id"] for row in (ORIGINAL, EDITED, OTHER))
     assert found == {(frozenset((tram, copy)), "wrong"), (frozenset((tram, bees)), "missed")}
     assert f"1 missed pairs, 1 wrong ones: {errors}" in printed.err
+    reasons = {row["error"]: (row["reason"], row["explanation"].split(":")[0]) for row in listed}
+    assert reasons == {"wrong": ("copy", "Copies"), "missed": ("too little in common", "Not copies")}
+    assert all({"source1", "published_at1", "source2", "published_at2"} <= row.keys() for row in listed)
 
     again = str(tmp_path / "again.jsonl")
     assert run("evaluate", "own", "--errors", again, errors) == 0  # the file is one of pairs

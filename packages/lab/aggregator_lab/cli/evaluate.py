@@ -12,7 +12,7 @@ import itertools
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from aggregator import jsonl
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.cli.common_options import SETTING_FIELDS
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
@@ -38,7 +39,10 @@ from aggregator_lab.labeled import load_articles, load_labeled, originals_first,
 from aggregator_lab.model_writing import check_writable
 
 if TYPE_CHECKING:
+    from aggregator_lab.evaluation.near_duplicates import PolicyResult
     from aggregator_lab.labeled import LabeledArticle
+
+    Order = Callable[[Sequence[LabeledArticle], int], list[LabeledArticle]]
 
 RULE_MODES = ("stories", "literal")
 COLUMN_ROWS = 100  # whose columns ``own`` looks at
@@ -65,11 +69,12 @@ def own(args: argparse.Namespace, settings: Settings) -> int:
         )
     if args.errors and not wanted:
         raise InvalidInput("--errors needs labels; `evaluate duplicates FILE --page judge.html` needs none.")
-    found = f"columns {', '.join(wanted)}" if wanted else "no labels (cluster, or text1, text2 and same)"
+    found = f"labels in {wanted[0]}" if wanted else "no labels (cluster, or text1, text2 and same)"
+    found = "pairs in text1 and text2" if name == "pairs" else found
     given = dict(args.column)
     own_names = sorted(columns - ({*given.values()} - {*COLUMNS}))
     shown = ", ".join(f"{c} (from {given[c]})" if c in given else c for c in own_names)
-    print(f"{found} in {shown}: `aggregator evaluate {name}`", file=sys.stderr)
+    print(f"columns {shown}; {found}: `aggregator evaluate {name}`", file=sys.stderr)
     chosen = args.protocols[name].parse_args([*args.files, *(["--json"] if args.json else [])])
     for option in (*SETTING_FIELDS, "config_file", "column", "errors"):
         if hasattr(args, option):
@@ -97,30 +102,29 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
     gold, background = _load_gold(args)
     if args.plot or args.calibrate:
         calibration.check_article_count(gold)
-    if args.grid:
-        if args.errors or args.calibrate or args.plot:
-            raise InvalidInput("--grid: leave out --errors, --calibrate and --plot.")
-        return _evaluate_grid(args, gold, background)
+    if args.grid and (args.errors or args.calibrate or args.plot):
+        raise InvalidInput("--grid: leave out --errors, --calibrate and --plot.")
     analyzer = load_analyzer(settings)
     name, policy = selected_policy(args, settings)
     policies = {n: p for n, p in protocol.POLICIES.items() if p.name == "hamming"} | {name: policy}
-    rows = asyncio.run(
-        protocol.evaluate(
-            gold,
-            analyzer,
-            orders=args.orders,
-            policies=policies,
-            background=background,
-            order=originals_first if args.plant else shuffle,
+
+    def evaluate(order: Order) -> list[PolicyResult]:
+        return asyncio.run(
+            protocol.evaluate(
+                gold, analyzer, orders=args.orders, policies=policies, background=background, order=order
+            )
         )
-    )
+
+    if args.grid:
+        return _evaluate_grid(args, gold, background, evaluate)
+    rows = evaluate(originals_first if args.plant else shuffle)
     sizes = f"{len(gold)} labeled articles, {len(background)} in the background, random orders: {args.orders}"
     table = f"{sizes}\n{protocol.format_table(rows)}\n{wrong_pairs.HINT.format(name)}"
     if args.errors:
         articles = {article.id: article for article in (*background, *(item.article for item in gold))}
         wrong = next(row.wrong for row in rows if row.policy == name)
         pairs = [WrongPair(articles[a], articles[b], same) for a, b, same in wrong]
-        wrong_pairs.write(args.errors, pairs)
+        wrong_pairs.write(args.errors, pairs, analyzer, policy)
     curves = _duplicate_curves(args, gold, analyzer)
     return _print_rows(args, [row.as_json() for row in rows], table, curves)
 
@@ -150,9 +154,17 @@ def _load_labeled(args: argparse.Namespace) -> list[LabeledArticle]:
     return [dataclasses.replace(item, article=page) for page, item in zip(pages, labeled, strict=True)]
 
 
-def _evaluate_grid(args: argparse.Namespace, gold: list[LabeledArticle], background: list[Article]) -> int:
-    """Score shingling over a grid of settings: our reading, or the published rule with one row of ours."""
-    from aggregator_lab.evaluation import published_shingling, shingling
+def _evaluate_grid(
+    args: argparse.Namespace,
+    gold: list[LabeledArticle],
+    background: list[Article],
+    evaluate: Callable[[Order], list[PolicyResult]],
+) -> int:
+    """Score shingling over a grid of settings: our reading, or the published rule with one row of ours.
+
+    ``evaluate``: the results of the service in an order, to compare.
+    """
+    from aggregator_lab.evaluation import near_duplicates, published_shingling, shingling
 
     given = {
         "n": args.shingle, "k": args.sample, "p": args.sketch,
@@ -162,7 +174,11 @@ def _evaluate_grid(args: argparse.Namespace, gold: list[LabeledArticle], backgro
     if args.grid == "ours":
         settings = shingling.settings_grid(**{**shingling.OUR_VALUES, **given})
         ours = shingling.evaluate(gold, settings, orders=args.orders, background=background)
-        print(json.dumps([row.as_json() for row in ours]) if args.json else shingling.format_table(ours))
+        if args.json:
+            print(json.dumps([row.as_json() for row in ours]))
+        else:
+            table = near_duplicates.format_table(evaluate(shuffle))
+            print(f"{shingling.format_table(ours)}\n\nthe service, the same orders:\n{table}")
         return EXIT_OK
     if "r" in given:
         raise InvalidInput("--overlap: the published rule computes no overlap; use --grid ours.")
@@ -176,13 +192,15 @@ def _evaluate_grid(args: argparse.Namespace, gold: list[LabeledArticle], backgro
         gold, [shingling.COMPARED_SETTING], orders=args.orders, background=background,
         order=originals_first,
     )  # fmt: skip
+    service = evaluate(originals_first)
     if args.json:
-        table_4 = dict(published_shingling.TABLE_4)
-        rows = {"published": [r.as_json() for r in published], "ours": [r.as_json() for r in ours]}
-        print(json.dumps({**rows, "table_4": table_4}))
+        tables: dict[str, Sequence[Any]] = {"published": published, "ours": ours, "service": service}
+        rows = {name: [row.as_json() for row in table] for name, table in tables.items()}
+        print(json.dumps({**rows, "table_4": dict(published_shingling.TABLE_4)}))
     else:
-        table = published_shingling.format_table(published)
-        print(f"{table}\n\nour reading (shingling.py), the same orders:\n{shingling.format_table(ours)}")
+        print(published_shingling.format_table(published))
+        print(f"\nour reading (shingling.py), the same orders:\n{shingling.format_table(ours)}")
+        print(f"\nthe service, the same orders:\n{near_duplicates.format_table(service)}")
     return EXIT_OK
 
 
@@ -207,12 +225,12 @@ def pairs(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator_lab.evaluation import pairs as protocol
 
     _check_files(args)
-    judged = protocol.parse_pairs(read_rows(args.files, args.column))
-    report = protocol.evaluate(judged, load_analyzer(settings))
+    judged, analyzer = protocol.parse_pairs(read_rows(args.files, args.column)), load_analyzer(settings)
+    report = protocol.evaluate(judged, analyzer)
     table = f"{protocol.format_table(report)}\n{wrong_pairs.HINT.format('verified')}"
     print(json.dumps(report.as_json()) if args.json else table, flush=True)
     if args.errors:
-        wrong_pairs.write(args.errors, report.wrong("verified"))
+        wrong_pairs.write(args.errors, report.wrong("verified"), analyzer, Policy())
     return EXIT_OK
 
 

@@ -18,6 +18,7 @@ from aggregator_lab.fit import FitSettings, fit_file, model_card
 from aggregator_lab.model_writing import check_writable
 
 FIT_OPTIONS = ("terms", "components", "hyperplanes")
+FEW_ARTICLES_PER_COMPONENT = 10  # below, components describe single articles
 METADATA_OPTIONS = ("corpus", "licence")
 _OWN_LIMITS = "fitted to your own articles; measure it on articles that were not part of the fit."
 
@@ -40,6 +41,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             card = model_card(fitted, out.name, out.stat().st_size, _OWN_LIMITS)
             contents = f"{len(fitted.vocabulary)} terms, {rules.components} components"
             model = fitted
+            if fitted.metadata["articles"] < FEW_ARTICLES_PER_COMPONENT * rules.components:
+                few = f"{fitted.metadata['articles']:,} articles are few for {rules.components} components"
+                print(f"{few}; give more, or try --components 40 --hyperplanes hashed", file=sys.stderr)
         else:
             extractor = cast("type[FittedByFile]", extractor_class(args.features))
             model, contents, card = extractor.fit_file(

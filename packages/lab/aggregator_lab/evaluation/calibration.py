@@ -31,6 +31,11 @@ DISTANCE_THRESHOLDS_BITS = tuple(float(bits) for bits in range(33))
 INCOMPARABLE_DISTANCE_BITS = FINGERPRINT_BITS + 1.0
 # Setting that holds the threshold of a score.
 SETTING_OF_SCORE = {"distance": "duplicate_bits", "overlap": "min_containment"}
+_NOT_THE_RULE = (
+    "These are single scores, not the rule of the service: for it parts, quotations and templates are no "
+    "duplicates at any overlap (docs/design/duplicate-rules.md), so its table may stay the same. "
+    "To compare, run it again with --min-containment or --duplicate-bits; --errors lists the reasons."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +104,8 @@ def check_article_count(articles: Sequence[object]) -> None:
 
 
 def threshold_advice(curves: Sequence[Curve]) -> str:
-    """Recommended thresholds, one line per score."""
-    return "\n".join(_curve_advice(curve) for curve in curves)
+    """Recommended thresholds, one line per score, and what they are not."""
+    return "\n".join([*map(_curve_advice, curves), _NOT_THE_RULE])
 
 
 def as_json(curves: Sequence[Curve]) -> list[dict[str, Any]]:

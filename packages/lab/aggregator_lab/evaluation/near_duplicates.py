@@ -13,7 +13,6 @@ from aggregator.domain import Answer, Article
 from aggregator.errors import AggregatorError, InvalidInput
 from aggregator_lab.evaluation.metrics import adjusted_rand, b_cubed, v_measure
 from aggregator_lab.evaluation.online_protocol import (
-    DecisionCounts,
     analyze_by_id,
     count_decisions,
     decide_in_order,
@@ -32,33 +31,16 @@ MEASURES = ("precision", "recall", "f1", "b_cubed_f1", "adjusted_rand")
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Counts of one order under one labeling, and the measures that follow from them (0..1)."""
+    """Counts of one order under one labeling, and the measures (0..1)."""
 
     true_positive: int
     false_positive: int
     false_negative: int
+    precision: float  # share of the articles called duplicates that match an article of their label
+    recall: float  # share of the copies that were found, without those matched to another label
+    f1: float
     b_cubed_f1: float
     adjusted_rand: float
-
-    @property
-    def precision(self) -> float:
-        """Share of the articles called duplicates that match an article of their label."""
-        return self._precision_recall_f1[0]
-
-    @property
-    def recall(self) -> float:
-        """Share of the copies that were found."""
-        return self._precision_recall_f1[1]
-
-    @property
-    def f1(self) -> float:
-        """Harmonic mean of precision and recall."""
-        return self._precision_recall_f1[2]
-
-    @property
-    def _precision_recall_f1(self) -> tuple[float, float, float]:
-        counts = DecisionCounts(self.true_positive, self.false_positive, self.false_negative)
-        return counts.precision_recall_f1
 
 
 @dataclass(slots=True)
@@ -124,7 +106,8 @@ def _score_order(
     labels = [label_by_id[id_] for id_ in ids]
     groups = [duplicate_group(id_, answer) for id_, answer in zip(ids, answers, strict=True)]
     counts = count_decisions(zip(ids, map(_matched_id, answers), strict=True), label_by_id)
-    return Score(*counts, b_cubed(labels, groups)[2], adjusted_rand(labels, groups))
+    measures = *counts.precision_recall_f1, b_cubed(labels, groups)[2], adjusted_rand(labels, groups)
+    return Score(*counts, *measures)
 
 
 def _without_kept(answer: Answer | AggregatorError) -> Answer | AggregatorError:
@@ -138,6 +121,12 @@ def _matched_id(answer: Answer | AggregatorError) -> str | None:
     return None if match is None else match.id
 
 
+FOOTNOTE = (
+    "`dropped` counts only duplicates with keep: false. A copy matched to another label lowers P and is not "
+    "counted in R, whose base (TP + FN, see --json) therefore differs between rows."
+)
+
+
 def format_table(rows: Sequence[PolicyResult]) -> str:
     """Table for a terminal: one line per policy and labeling."""
     heads = ("P", "R", "F1", "lowest", "B3 F1", "lowest", "ARI")
@@ -146,7 +135,7 @@ def format_table(rows: Sequence[PolicyResult]) -> str:
         values = row.as_json()
         shown = ("precision", "recall", "f1", "f1_lowest", "b_cubed_f1", "b_cubed_f1_lowest", "adjusted_rand")
         lines.append(f"{row.policy:14} {row.labels:14} " + " ".join(f"{values[k]:6.3f}" for k in shown))
-    return "\n".join([*lines, "`dropped` counts only duplicates with keep: false."])
+    return "\n".join([*lines, FOOTNOTE])
 
 
 METRIC_NAMES = (

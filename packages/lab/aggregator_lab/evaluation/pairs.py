@@ -1,6 +1,7 @@
 """ROC AUC and policies on pairs of articles that people judged alike or not.
 
-Every row of a pair file has two articles, ``text1`` and ``text2`` (optionally ``title1``, ``lang1``, ...),
+Every row of a pair file has two articles, ``text1`` and ``text2`` (optionally ``title1``, ``lang1``,
+``source1``, ``published_at1``, ...),
 and a judgment: ``same`` (``labeled.two_valued``), or ``overall`` from 1 (same story) to 4 (unrelated) as in
 SemEval-2022 task 8, where <= 2 counts as alike, >= 3 as different, and pairs between are left out.
 
@@ -29,11 +30,11 @@ from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.simhash import FINGERPRINT_BITS, hamming_distance
 from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text.tokenizer import tokenize
-from aggregator.dedup.copy_rule import Evidence
-from aggregator.dedup.verdict import Candidate, cosine, decide
-from aggregator.domain import Analysis, Article, ArticleRecord
+from aggregator.dedup.grouping import stored_evidence
+from aggregator.dedup.verdict import Candidate, decide
+from aggregator.domain import Analysis, Article, build_record
 from aggregator.errors import InvalidInput
-from aggregator_archive.rows import column_hint
+from aggregator_archive.rows import column_hint, parse_time_ms
 from aggregator_lab.evaluation.metrics import precision_recall_f1, roc_auc
 from aggregator_lab.evaluation.near_duplicates import POLICIES
 from aggregator_lab.evaluation.wrong_pairs import WrongPair
@@ -157,7 +158,7 @@ def evaluate(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> PairReport:
                 _language_pair(a, b),
                 pair.same,
                 _scores(a, b) | {"tf-idf": tfidf_cosine},
-                _same_by_policy(a, b),
+                _same_by_policy(pair, a, b),
             )
             for (pair, a, b), tfidf_cosine in zip(usable, cosines, strict=True)
         ]
@@ -198,8 +199,14 @@ def _parse_article(row: Mapping[str, Any], row_number: int, side: str) -> Articl
     title, text, lang = row.get("title" + side) or "", row.get("text" + side) or "", row.get("lang" + side)
     if not isinstance(title, str) or not isinstance(text, str) or not (title or text):
         raise InvalidInput(f"Pair {row_number} has no `text{side}`{column_hint(row, f'text{side}')}")
+    source = row.get("source" + side)
     return Article(
-        id=f"{row_number}.{side}", title=title, text=text, lang=lang if isinstance(lang, str) else None
+        id=f"{row_number}.{side}",
+        title=title,
+        text=text,
+        source=source if isinstance(source, str) else "",
+        published_at_ms=parse_time_ms(row.get("published_at" + side)),
+        lang=lang if isinstance(lang, str) else None,
     )
 
 
@@ -212,20 +219,12 @@ def _scores(a: Analysis, b: Analysis) -> dict[str, float]:
     }
 
 
-def _same_by_policy(a: Analysis, b: Analysis) -> dict[str, bool]:
+def _same_by_policy(pair: JudgedPair, a: Analysis, b: Analysis) -> dict[str, bool]:
     """Whether each policy calls the second article a duplicate of the first."""
     if a.space != b.space:
         return dict.fromkeys(POLICIES, False)
-    record = ArticleRecord(
-        1, 1, "first", a.space, a.lang, a.fingerprint, a.text_hash, a.short, a.title, "", "", None,
-        a.sketch, a.terms, a.figures,
-    )  # fmt: skip
-    evidence = Evidence(
-        estimate_overlap(b.sketch, a.sketch),
-        cosine(b.terms, a.terms),
-        hamming_distance(a.fingerprint, b.fingerprint),
-    )
-    candidate = Candidate(record, ("first", 1), evidence)
+    first, second = build_record(pair.first, a, 1, 1), build_record(pair.second, b)
+    candidate = Candidate(first, (first.id, 1), stored_evidence(second, first))
     return {name: decide(b, [candidate], policy).match is not None for name, policy in POLICIES.items()}
 
 

@@ -61,10 +61,15 @@ class FittedByFile:
     ) -> tuple[FittedModel, str, str]:
         """Fit to the articles of ``group`` in files; returns the model, its contents and its card."""
         cls.check_installed()  # before the articles are read
-        extractor = cast("type[StoredExtractor]", cls)
-        model = fit_extractor_file(
-            extractor, paths, group, out, metadata=metadata, progress=progress, columns=columns
-        )
+        files = [str(path) for path in paths]
+        check_readable(files)
+        check_writable(Path(out), makes_directory=True)
+        from aggregator_lab.fit import texts_of_group
+
+        read = list(texts_of_group(files, group, columns, progress))
+        extractor, (texts, languages) = cast("type[StoredExtractor]", cls), zip(*read, strict=True)
+        model = fit_extractor(extractor, texts, languages, group, metadata=metadata)
+        model.save(out)
         contents = f"{len(model.idf.vocabulary)} terms, {model.extractor.dimensions} dimensions"
         return model, contents, model_card(model, Path(out), limits)
 
@@ -101,29 +106,6 @@ def fit_extractor(
         tokenizer_recipe(group),
         {**(metadata or {}), "articles": len(texts)},
     )
-
-
-def fit_extractor_file(
-    extractor_type: type[StoredExtractor],
-    paths: Sequence[Path | str],
-    group: str,
-    out: Path | str,
-    *,
-    metadata: Mapping[str, Any] | None = None,
-    progress: Callable[[int], None] | None = None,
-    columns: Sequence[tuple[str, str]] = (),
-) -> FittedModel:
-    """Fit to the articles of ``group`` in files and save the model; arguments and errors as ``fit_file``."""
-    files = [str(path) for path in paths]
-    check_readable(files)
-    check_writable(Path(out), makes_directory=True)
-    from aggregator_lab.fit import texts_of_group
-
-    read = list(texts_of_group(files, group, columns, progress))
-    texts, languages = [text for text, _ in read], [lang for _, lang in read]
-    model = fit_extractor(extractor_type, texts, languages, group, metadata=metadata)
-    model.save(out)
-    return model
 
 
 def _fit_idf(texts: Sequence[str], languages: Sequence[str], group: str) -> FittedIdf:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
@@ -168,33 +168,50 @@ class Service:
 
 def load_outlets(settings: Settings) -> None:
     """Name the outlets of ``outlets_file``, in this process. Raises ConfigurationError."""
+    name_outlets(_read_outlets(settings))
+
+
+def _read_outlets(settings: Settings) -> tuple[Outlet, ...]:
     file = settings.outlets_file
     document = read_toml(Path(file), "outlets_file")[1] if file else {}
     try:
         tables = msgspec.convert(document, dict[Literal["outlets"], tuple[Outlet, ...]])
     except msgspec.ValidationError as error:
-        raise ConfigurationError(
-            f"outlets_file: {file}: {str(error).replace('$[...]', 'outlets')}."
-        ) from None
-    name_outlets(tables.get("outlets", ()))
+        problem = str(error).replace("$[...]", "outlets")
+        raise ConfigurationError(f"outlets_file: {file}: {problem}.") from None
+    return tables.get("outlets", ())
+
+
+def load_files(settings: Settings) -> PolicyProfiles:
+    """The policies; outlets are named in this process. Raises ConfigurationError, for the faults of both."""
+    problems, read = list[str](), list[Any]()
+    for reader in (_read_outlets, load_policies):
+        try:
+            read.append(reader(settings))
+        except ConfigurationError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigurationError(problems)
+    policies: PolicyProfiles = read[1]
+    name_outlets(read[0])
+    return policies
 
 
 def reload_files(settings: Settings, policies: PolicyProfiles | None = None) -> None:
     """Read the outlets and ``policies`` from their files again; with a fault they stay, and it is logged."""
     try:
-        changed = load_policies(settings)
-        load_outlets(settings)
-        pending = changed_since_start(Path(settings.data_dir))
+        changed = load_files(settings)
     except ConfigurationError as error:
-        log.error("SIGHUP: nothing is changed: %s", error)
+        repair = "a process that starts from now on ends with code 2 until this is repaired"
+        log.error("SIGHUP: nothing is changed, but %s: %s", repair, error)
         return
     if policies is not None:
         policies.replace(changed)
     files = {name: getattr(settings, name) for name in ("policy_profiles_file", "outlets_file")}
     done = [f"{name}: {file} is read again" if file else f"{name} is not set" for name, file in files.items()]
     log.info("SIGHUP: %s", "; ".join(done))
-    if pending and policies is None:  # in the background process alone
-        log.warning("SIGHUP: %s", pending)
+    if policies is None and (pending := changed_since_start(Path(settings.data_dir))):
+        log.warning("SIGHUP: %s", pending)  # in the background process alone
 
 
 @asynccontextmanager
@@ -212,7 +229,7 @@ async def open_service(
     closed too. ``serving``: see ``StoreMemory.begin``. Background work starts with
     ``service.background.scheduler.start()``. Raises ConfigurationError, ModelError, StoreUnavailable.
     """
-    load_outlets(settings)
+    policies = load_files(settings)
     async with open_store(settings, format_version.write) as store:
         pools = pools or build_pools(settings, processes)
         index, load_control = build_index(settings, store, pools.layout), LoadControl.create(store)
@@ -220,7 +237,7 @@ async def open_service(
             background = build_background(settings, index, clock, load_control.gate.yield_control)
             events = build_events(settings, index, background)
             guard = background.clock_guard
-            articles = build_articles(settings, index, clock, pools, load_control, events, guard)
+            articles = build_articles(settings, index, clock, pools, load_control, events, guard, policies)
             edge = build_edge(settings, index, clock, articles.foreign_index, guard)
             try:
                 with contextlib.suppress(StoreUnavailable):  # the readiness check repeats it
@@ -274,15 +291,11 @@ def build_pools(settings: Settings, processes: int) -> AnalysisPools:
 
 def build_analyzers(settings: Settings) -> tuple[Analyzer, Analyzer | None]:
     """The serving analyzer, and that of the shadow spaces during a migration."""
-    current = Analyzer(load_models(_models_dir(settings.models_dir)))
+    current = Analyzer(load_models(Path(settings.models_dir) if settings.models_dir else None))
     if not settings.migration_models_dir:
         return current, None
-    migrated = Analyzer(load_models(_models_dir(settings.migration_models_dir)))
+    migrated = Analyzer(load_models(Path(settings.migration_models_dir)))
     return (migrated, current) if settings.migration_serve else (current, migrated)
-
-
-def _models_dir(name: str) -> Path | None:
-    return Path(name) if name else None
 
 
 def build_index(settings: Settings, store: Store, layout: IndexLayout) -> Index:
@@ -303,10 +316,11 @@ def build_articles(
     load_control: LoadControl,
     events: Events,
     clock_guard: ClockGuard,
+    policies: PolicyProfiles,
 ) -> Articles:
-    """Ingest and queries on ``index``. Raises ConfigurationError."""
+    """Ingest and queries on ``index``."""
     analyze_many = pools.serving.analyze_many
-    policies, dual_writer = load_policies(settings), build_dual_writer(index, pools)
+    dual_writer = build_dual_writer(index, pools)
     ingest = IngestService(
         index,
         analyze_many,
@@ -429,7 +443,7 @@ def build_background(
         build_burst_rule(settings),
         yield_control=yield_control,
         trusted_clock=lambda: clock_guard.trusted_ms or 0,
-        term_rates=lambda: load_term_rates(_models_dir(settings.models_dir)),
+        term_rates=lambda: load_term_rates(Path(settings.models_dir) if settings.models_dir else None),
     )
     maintenance = IndexMaintenance(
         index, clock, clock_guard, expiring_prefixes={NUMBER_KEY_PREFIX: repository.retention_ms}

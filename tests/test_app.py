@@ -23,6 +23,7 @@ from aggregator.app import (
     build_dual_writer,
     build_index,
     open_service,
+    reload_files,
 )
 from aggregator.concurrency import yield_control
 from aggregator.domain import Analysis, Article, IndexLayout
@@ -212,3 +213,16 @@ async def test_another_process_continues_after_the_first_was_closed(build: Build
 
     assert second.maintenance.runs == 1
     assert list((await second.webhook_dispatcher.queue.pending()).values()) == [1]
+
+
+def test_a_reload_names_the_faults_of_both_files_and_what_follows(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A process that starts reads the files, too."""
+    outlets, profiles = tmp_path / "outlets.toml", tmp_path / "profiles.toml"
+    outlets.write_text("[outlets")
+    profiles.write_text("[profiles.third]\nupdates_are_new = 7\n")
+    reload_files(Settings(outlets_file=str(outlets), policy_profiles_file=str(profiles)))
+
+    assert "nothing is changed, but a process that starts from now on ends with code 2" in caplog.text
+    assert f"outlets_file: {outlets}" in caplog.text and f"policy_profiles_file: {profiles}" in caplog.text

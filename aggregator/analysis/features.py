@@ -120,7 +120,7 @@ class FeatureModel:
             raise ModelError(
                 f"{path}: the model was fitted for index terms {recipe!r} with weights {term_weight!r}, but "
                 f"this program uses {expected_recipe!r} with {LOG_TF_WEIGHT!r}; "
-                "fit it again with `aggregator fit`."
+                "fit it again (`aggregator fit --help`)."
             )
         return cls(
             fields["group"],

@@ -78,14 +78,14 @@ def unpack_strings(array: npt.NDArray[Any]) -> tuple[str, ...]:
 
 def _parse_header(path: Path, content: bytes) -> tuple[Header, int]:
     if content[: len(MAGIC)] != MAGIC[: len(content)] or not content:
-        raise ModelError(f"{path}: this is not a feature model; use a file written by `aggregator fit`.")
+        raise ModelError(f"{path}: this is not a feature model; `aggregator fit --help` says how to fit one.")
     if len(content) < PREFIX.size:
         raise _damage(path, _TRUNCATED)
     _, version, length = PREFIX.unpack_from(content)
     if version != FORMAT_VERSION:
         raise ModelError(
             f"{path}: the model has format version {version}, but this program reads version "
-            f"{FORMAT_VERSION}; fit it again with `aggregator fit`."
+            f"{FORMAT_VERSION}; fit it again (`aggregator fit --help`)."
         )
     end = PREFIX.size + length
     if len(content) < end:
@@ -104,4 +104,4 @@ def _array_bytes(entry: tuple[str, str, list[int]]) -> int:
 
 
 def _damage(path: Path, what: str) -> ModelError:
-    return ModelError(f"{path}: the file is {what}; copy it again or fit it again with `aggregator fit`.")
+    return ModelError(f"{path}: the file is {what}; copy it again or fit it again (`aggregator fit --help`).")

@@ -113,16 +113,11 @@ class ApiKeys:
 
     async def is_required(self) -> bool:
         """Whether requests need a key."""
-        return not self._disabled and (self._enforce or bool(await self._current_keys()))
+        return not self._disabled and (self._enforce or bool(await self.current()))
 
     async def is_missing_keys(self) -> bool:
         """Whether a key is required and none exists, so that no request could succeed."""
-        return (
-            self._enforce
-            and not self._disabled
-            and self._bootstrap is None
-            and not await self._current_keys()
-        )
+        return self._enforce and not self._disabled and self._bootstrap is None and not await self.current()
 
     async def authenticate(self, key_text: str) -> ApiKey | None:
         """The key with this text; None if it is unknown, revoked or expired."""
@@ -154,10 +149,11 @@ class ApiKeys:
     async def _find_active(self, id_: str) -> ApiKey | None:
         if self._bootstrap is not None and id_ == self._bootstrap.id:
             return self._bootstrap
-        key = (await self._current_keys()).get(id_)
+        key = (await self.current()).get(id_)
         return key if key is not None and key.is_active(self._clock()) else None
 
-    async def _current_keys(self) -> dict[str, ApiKey]:
+    async def current(self) -> Mapping[str, ApiKey]:
+        """All keys by id, at most ``REFRESH_INTERVAL_MS`` old, or older without a store."""
         if self._refreshed_ms is None:
             await self._refresh()
         elif not 0 <= self._clock() - self._refreshed_ms < REFRESH_INTERVAL_MS:

@@ -7,6 +7,7 @@ import sys
 
 import msgspec
 
+from aggregator.analysis.text.normalization import source_key
 from aggregator.app import open_service
 from aggregator.auth.api_keys import audit_log
 from aggregator.contract.encoding import article_ref
@@ -27,6 +28,7 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
         index, delete = service.articles.index, service.articles.ingest.delete
         untrusted = True if args.distrust else False if args.trust else None
         event_ids_of = service.events.repository.event_ids_of
+        was_distrusted = source_key(args.source) in await index.untrusted.read()
         found = await audit(index, args.source, event_ids_of, delete, untrusted=untrusted)
         if untrusted is not None:
             audit_log.info("source %r untrusted=%s articles=%d", args.source, untrusted, len(found.articles))
@@ -37,7 +39,10 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
         listed = ", ".join(sorted(await index.untrusted.read())) or "no source"
         copies = f"{len(found.copies)} copies by others{new}. Untrusted: {listed}."
         print(f"{len(found.articles)} articles{deleted} ({events}); {copies}", file=sys.stderr)
-        if not found.articles:
+        if not found.articles and was_distrusted:
+            now = "stored from now on" if args.trust else "not stored"
+            print(f"It had been distrusted; its articles are {now}.", file=sys.stderr)
+        elif not found.articles:
             hint = f"; did you mean {found.similar}?" if found.similar else "."
             undo = " `--trust` undoes this." if untrusted else ""
             print(f"No article of this source is stored: check the name{hint}{undo}", file=sys.stderr)

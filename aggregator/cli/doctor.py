@@ -24,7 +24,7 @@ import aiohttp
 from aggregator import __version__, errors
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.app import load_outlets, open_service
+from aggregator.app import load_files, open_service
 from aggregator.backup.restore import OWN_PREFIXES, last_written_ms
 from aggregator.cli import doctor_contents
 from aggregator.cli.config import shown
@@ -34,7 +34,6 @@ from aggregator.dedup.policy import PolicyProfiles
 from aggregator.errors import AggregatorError, ConfigurationError, exit_code
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.integrity_check import IntegrityReport, check_integrity
-from aggregator.policy_file import load_policies
 from aggregator.runtime.addresses import command, describe_store, service_url, with_options
 from aggregator.settings import Settings, is_loopback
 from aggregator.store import factory
@@ -142,8 +141,7 @@ def _check_models(settings: Settings) -> Iterator[Finding]:
 
 def _check_files(settings: Settings) -> Iterator[Finding]:
     try:
-        load_outlets(settings)
-        policies = load_policies(settings)
+        policies = load_files(settings)
     except ConfigurationError as error:
         for problem in error.problems:
             yield wrong("files", problem, errors.EXIT_CONFIGURATION_ERROR)
@@ -266,8 +264,8 @@ async def _accept_store(settings: Settings) -> int:
     """Give the store an identity that follows those that processes here remember, or miss there."""
     async with factory.open_store(factory.with_running_store_url(settings), format_version.write) as store:
         await accept(store, remembered_ids(Path(settings.data_dir)))
-    print("The store is accepted as it is; running processes go on with it within 2 s.")
-    print("An emptied one has no keys, desks, webhooks or distrusted sources: create them before a restart.")
+    print("The store is accepted as it is; running processes go on with it within 2 s. If it was emptied,")
+    print("create keys, desks, webhooks and distrusted sources now: keys of before are refused from now on.")
     return errors.EXIT_OK
 
 

@@ -14,7 +14,7 @@ from aggregator import errors
 from aggregator.app import Service, open_service
 from aggregator.errors import AggregatorError, DamagedValue, exit_code
 from aggregator.events.detection.model import LearningStatus
-from aggregator.index.upkeep.spaces import StoredSpace, count_articles, registry_of
+from aggregator.index.upkeep.spaces import STREAM_READ, StoredSpace, count_articles, registry_of
 from aggregator.runtime.addresses import service_url
 from aggregator.settings import Settings, is_loopback
 from aggregator.time_units import DAY_MS, format_minute, format_rfc3339
@@ -65,8 +65,8 @@ async def check_unread(service: Service) -> list[Finding]:
         if directory := found.entry.models_dir:
             findings.append(note("index", f"{found.space} was written with models_dir={directory}."))
     for space in await unread.leftovers():
-        remedy = f"`aggregator migrate --delete {space}` frees its memory."
-        findings.append(note("index", f"{space} is left over from a migration: {remedy}"))
+        remedy = f"`aggregator migrate --delete {space}` frees its memory"
+        findings.append(note("index", f"{space} is left over from a migration: {remedy}{STREAM_READ}."))
     return findings
 
 
@@ -105,7 +105,7 @@ async def _check_keys(service: Service) -> list[Finding]:
     for key in active:
         if key.expires_ms is not None and key.expires_ms < notice_until_ms:
             expiry = f"The key of {key.name!r} expires on {format_minute(key.expires_ms)}"
-            remedy = "`aggregator keys rotate` replaces it"
+            remedy = f"`aggregator keys rotate {key.id}` replaces it"
             if any(successor.id == key.replaced_by for successor in active):
                 remedy = f"it was rotated to {key.replaced_by}: nothing to do once its user sends that"
             findings.append(note("access", f"{expiry}; {remedy}."))
@@ -145,7 +145,7 @@ async def _check_detector(service: Service) -> list[Finding]:
     if history and history.late:
         findings.append(ok("events", f"Late articles that changed what is usual: {history.late}."))
     if not learning.is_complete:
-        sentence += " Until then routine may fire; `aggregator ingest --backfill` shortens it."
+        sentence += " Until then routine may fire; `aggregator ingest FILE --backfill` shortens it."
     findings.append((ok if learning.is_complete else note)("events", sentence))
     findings += [ok("events", f"{reason}.") for reason in (history.reasons if history else ())]
     return findings
@@ -166,7 +166,7 @@ async def _check_index(service: Service) -> list[Finding]:
     store, findings, total = service.store, list[Finding](), 0
     if untrusted := await service.articles.index.untrusted.read():
         listed = ", ".join(sorted(untrusted))
-        findings.append(note("sources", f"Untrusted, so not stored: {listed} (`aggregator audit`)."))
+        findings.append(note("sources", f"Untrusted, so not stored: {listed} (`aggregator audit SOURCE`)."))
     registry = await registry_of(store).read()
     for space in service.articles.index.spaces:
         found = await count_articles(store, space, registry.get(space, StoredSpace()))

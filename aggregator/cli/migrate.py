@@ -21,6 +21,7 @@ from aggregator.domain import Article, IndexLayout
 from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError, InvalidInput
 from aggregator.index import Index
 from aggregator.index.upkeep.spaces import (
+    STREAM_READ,
     StoredSpace,
     count_articles,
     delete_space,
@@ -43,7 +44,7 @@ STEPS = (
     "`aggregator migrate` with the same settings copies the older articles",
     "stop every process of the service, set migration_serve = true as well, and start them",
     "when no return is wanted: set models_dir = {directory}, unset the other two, and restart",
-    "`aggregator migrate --delete {former}` frees memory, after 8 days: /sources and audit read its stream",
+    "`aggregator migrate --delete {former}` frees memory" + STREAM_READ,
 )
 
 
@@ -187,9 +188,10 @@ async def _delete(args: argparse.Namespace, settings: Settings) -> int:
             raise ConfigurationError(f"index: the store holds no index {args.delete}; {stored}.")
         found = await count_articles(service.store, args.delete, registry[args.delete])
         span = f", arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"
-        question = f"{args.delete}: about {found.articles} articles{span if found.articles else ''}."
+        question = f"{args.delete}: about {found.articles} articles{span if found.articles else ''}"
+        question += STREAM_READ if args.delete in await service.articles.foreign_index.leftovers() else ""
         if not args.yes:
-            print(f"{question} Type {args.delete} to delete them:", end=" ", flush=True)
+            print(f"{question}. Type {args.delete} to delete them:", end=" ", flush=True)
             if sys.stdin.readline().strip() != args.delete:
                 print("Nothing was deleted.", file=sys.stderr)
                 return EXIT_PARTIAL_FAILURE

@@ -119,7 +119,9 @@ async def warm_up(service: Service) -> None:
 
 
 async def check_readiness(service: Service) -> None:
-    """Run the readiness checks, whose results the request handlers use; never raises."""
+    """Read the API keys, for a store that loses them, and run the checks for handlers; never raises."""
+    with contextlib.suppress(AggregatorError):
+        await service.edge.api_keys.current()
     if not await service.edge.readiness.run():
         with contextlib.suppress(AggregatorError):
             await service.articles.foreign_index.record_writes()

@@ -187,7 +187,7 @@ def test_foreign_files_are_rejected(tmp_path: Path, content: bytes) -> None:
     """A file that was never a model is reported as that."""
     path = tmp_path / "en.model"
     path.write_bytes(content)
-    assert_rejected(path, "not a feature model; use a file written by `aggregator fit`")
+    assert_rejected(path, "not a feature model; `aggregator fit --help` says how")
 
 
 def test_any_flipped_byte_is_rejected(tmp_path: Path) -> None:

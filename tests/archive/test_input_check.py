@@ -97,7 +97,11 @@ def test_a_table_without_a_column_to_compare(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("a.jsonl", b"<rss><channel/></rss>", "The file is a feed; post its items by `aggregator follow`."),
+        (
+            "a.jsonl",
+            b"<rss><channel/></rss>",
+            "The file is a feed; post its items by `",
+        ),
         ("a.csv", b"<!doctype html><p>Hello", "The file is HTML or XML;"),
         ("a.csv", b'{\n  "id": "1"\n}', "The file is JSON over several lines;"),
         ("a.json", b"id,title,text\n1,A,B\n", "The file is CSV;"),

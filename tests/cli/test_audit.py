@@ -30,11 +30,15 @@ def test_a_change_is_logged_and_an_unknown_source_says_how_to_undo_it(
 
     report, nothing = audited("Liar Dayli")
     mistyped, added = audited("Liar Dayli", "--distrust")
-    _, removed = audited("Liar Dayli", "--trust")
+    right, _ = audited("Liar Dayli", "--distrust")
+    trusted, removed = audited("Liar Dayli", "--trust")
     known, deleted = audited("Liar Daily", "--distrust")
 
     assert "check the name; did you mean Liar Daily?" in report and "undoes" not in report
     assert "check the name; did you mean Liar Daily? `--trust` undoes this." in mistyped
+    assert "It had been distrusted; its articles are not stored." in right
+    assert "It had been distrusted; its articles are stored from now on." in trusted
+    assert "check the name" not in right + trusted
     assert "1 articles deleted" in known and "undoes" not in known
     assert (nothing, added) == ([], ["source 'Liar Dayli' untrusted=True articles=0"])
     assert removed == ["source 'Liar Dayli' untrusted=False articles=0"]

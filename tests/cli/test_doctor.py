@@ -243,6 +243,9 @@ def test_a_faulty_file_of_outlets_is_reported(
 
     assert run("doctor", *options, "--outlets-file", str(file)) == 2
     assert f"wrong  files     outlets_file: {file} is not valid TOML" in capsys.readouterr().out
+    profiles = ("--policy-profiles-file", str(tmp_path / "absent.toml"))
+    assert run("doctor", *options, "--outlets-file", str(file), *profiles) == 2
+    assert capsys.readouterr().out.count("\nwrong  files ") == 2
     file.write_text("[[outlets]]\nname = 7\n")
     assert run("doctor", *options, "--outlets-file", str(file)) == 2
     assert "got `int` - at `outlets[0].name`" in capsys.readouterr().out

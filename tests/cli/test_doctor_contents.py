@@ -43,7 +43,7 @@ def test_keys_and_detector_lag_are_reported(
     assert before["events"] == [
         "ok: The detector is 0 articles behind since its last checkpoint.",
         "note: Learning: 0 of 7 days. Until then routine may fire; "
-        "`aggregator ingest --backfill` shortens it.",
+        "`aggregator ingest FILE --backfill` shortens it.",
         "ok: The newest 0 events can be read; 0 webhook deliveries pending.",
     ]
     assert (
@@ -51,7 +51,7 @@ def test_keys_and_detector_lag_are_reported(
         == "ok: 3 active keys (1 admin, 1 editor, 1 reader), 0 expired; bootstrap key not set."
     )
     assert after["access"][1].startswith("note: The key of 'prometheus' expires on ")
-    assert after["access"][1].endswith("; `aggregator keys rotate` replaces it.")
+    assert re.search("; `aggregator keys rotate [0-9a-f]{8}` replaces it.$", after["access"][1])
     assert len(after["access"]) == 2
 
     assert main(["keys", "list", "--store", valkey_url]) == 0
@@ -62,7 +62,7 @@ def test_keys_and_detector_lag_are_reported(
     assert rotated[1].endswith(f"; it was rotated to {new}: nothing to do once its user sends that.")
     assert main(["keys", "revoke", new, "--store", valkey_url]) == 0
     capsys.readouterr()
-    assert findings()["access"][1].endswith("; `aggregator keys rotate` replaces it.")
+    assert findings()["access"][1].endswith(f"; `aggregator keys rotate {old}` replaces it.")
 
 
 def test_missing_and_expired_keys_are_reported(

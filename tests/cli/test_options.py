@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -124,3 +128,32 @@ def test_a_start_error_is_a_json_record_with_json_logs(tmp_path: Path) -> None:
     assert store["message"] == "store: redis://127.0.0.1:1"
     assert (ended.returncode, record["level"]) == (3, "ERROR")
     assert record["message"].startswith("The store at 127.0.0.1:1 cannot be reached")
+
+
+def hints(file: Path) -> Iterator[str]:
+    """Commands in backquotes in the texts of a module; "1" stands for each value that is inserted."""
+    tree = ast.parse(file.read_text())
+    inner = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    inner |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    for node in ast.walk(tree):
+        parts = [] if node in inner else getattr(node, "values", [node])
+        text = "".join(
+            str(getattr(part, "value", "")) if isinstance(part, ast.Constant) else "1" for part in parts
+        )
+        yield from re.findall(r"(?<!`)`aggregator (\w[^`]*)`", re.sub(r"\{\w+\}", "1", text))
+
+
+def test_every_command_in_a_message_can_be_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """With a file, a name, ... in place of a word in capitals, and with known names of protocols."""
+    files = [file for top in ("aggregator", "packages") for file in (ROOT / top).rglob("*.py")]
+    found = {hint for file in files for hint in hints(file)}
+    parser = options.build_parser()
+    wrong = []
+    for hint in sorted(found):
+        try:
+            parser.parse_args(shlex.split(hint.replace("--role ROLE", "--role editor")))
+        except SystemExit as exit:
+            if exit.code and "invalid choice: '1'" not in capsys.readouterr().err:
+                wrong.append(hint)
+
+    assert len(found) > 15 and wrong == []

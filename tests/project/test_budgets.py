@@ -17,21 +17,21 @@ ROOT = Path(__file__).resolve().parents[2]
 MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_199, 244
 MAX_LINES = {  # of each package of the server; modules at its top share one
     "analysis": 4_608,
-    "auth": 497,
+    "auth": 492,
     "background": 256,
     "backup": 494,
-    "cli": 2_075,
+    "cli": 2_079,
     "contract": 1_518,
     "dedup": 1_240,
     "events": 7_498,
     "http": 6_656,
-    "index": 5_300,
+    "index": 5_298,
     "ingest": 1_970,
     "provenance": 1_203,
     "queries": 1_578,
-    "runtime": 1_101,
+    "runtime": 1_103,
     "store": 3_819,
-    "top": 2_425,
+    "top": 2_426,
 }
 MAX_REPOSITORY_LINES = 60_829  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_200  # modules of tests/ without test cases, which have no budget

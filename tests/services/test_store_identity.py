@@ -174,6 +174,26 @@ async def test_a_running_process_goes_on_and_tells(
 
 
 @pytest.mark.services
+async def test_a_key_that_nobody_used_is_valid_until_the_empty_store_is_accepted(
+    server: EmbeddedServer, client: redis.Redis, tmp_path: Path, command: Any
+) -> None:
+    """A process reads all keys at its start, so that no crawler is refused for an accident of the store."""
+    async with installation(server, tmp_path / "memory") as site:
+        key = await site.add_key(command)
+        await site.fill(1)
+    async with installation(server, tmp_path / "memory") as site:
+        emptied(client)
+        await site.until(200, "was emptied")
+        assert (await site.post(COPY, **key))[0] == 201
+
+        assert "keys of before are refused" in await command("doctor", "--accept-store")
+        await site.until(200, "")
+        async with asyncio.timeout(HANG_LIMIT_S):
+            while (await site.post(COPY, **key))[0] != 401:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+
+
+@pytest.mark.services
 @pytest.mark.parametrize(("change", "sentence"), INCIDENTS)
 async def test_a_process_that_starts_is_not_ready(
     change: Change, sentence: str, server: EmbeddedServer, client: redis.Redis, tmp_path: Path, command: Any

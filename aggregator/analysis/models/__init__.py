@@ -110,8 +110,8 @@ def _load_directory(directory: Path) -> dict[str, FeatureModel | ExtractorModel]
         found[model.group], names[model.group] = model, path.name
     if not found:
         raise ModelError(
-            f"{directory}: there is no .model file in this directory; put the output of `aggregator fit` "
-            "there, or unset models_dir to use the bundled models."
+            f"{directory}: there is no .model file in this directory; fit one there "
+            "(`aggregator fit --help`), or unset models_dir to use the bundled models."
         )
     return found
 
@@ -139,12 +139,12 @@ def load_model(path: Path) -> FeatureModel | ExtractorModel:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelError(
             f"{path}: the parts of the model do not fit together ({error}); "
-            "fit it again with `aggregator fit`."
+            "fit it again (`aggregator fit --help`)."
         ) from error
     if model.content_hash != fields.get("content_hash"):
         raise ModelError(
             f"{path}: the model's content does not match the content hash stored in it; "
-            "fit it again with `aggregator fit`."
+            "fit it again (`aggregator fit --help`)."
         )
     return model
 

@@ -40,7 +40,7 @@ async def _read_checked(store: Store) -> bytes | None:
     if not await is_empty(store):
         raise ConfigurationError(
             "store_url: the store holds articles without the format of its data, as an interrupted restore "
-            "leaves them; run `aggregator restore --replace`, or give the service another store."
+            "leaves them; run `aggregator restore BACKUP --replace`, or give the service another store."
         )
     return None
 

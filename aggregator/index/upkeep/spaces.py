@@ -31,6 +31,7 @@ FOREIGN_INDEX_CHECK = "unread_index"
 RECOUNT_INTERVAL_MS = MINUTE_MS
 SAMPLING_STEP = 64
 MIN_SAMPLED_ARTICLES = 200  # with fewer, all buckets are read
+STREAM_READ = "; within 8 days of the switch this makes /sources and audit lose the days before for good"
 PROBED_RECORDS = 2_000  # with no more articles the count is exact
 
 

@@ -193,7 +193,7 @@ class FittedModel:
         if fields["recipe"] != tokenizer_recipe(fields["group"]):
             raise ModelError(
                 f"{path}: the model was fitted for index terms {fields['recipe']!r}, but this "
-                f"program uses {tokenizer_recipe(fields['group'])!r}; fit it again with `aggregator fit`."
+                f"program uses {tokenizer_recipe(fields['group'])!r}; fit it again (`aggregator fit --help`)."
             )
         own = {
             name.removeprefix(_ARRAY_PREFIX): array

@@ -136,8 +136,8 @@ _CARD = """# Open benchmark of news duplicates
 * **Contents**: `articles.jsonl`, {articles:,} articles of {stories:,} invented stories; `score.py`, the
   scoring script.
 * **Languages**: {langs}.
-* **Origin**: generated with seed {seed} by `aggregator evaluate open-benchmark`; every sentence was written
-  for it. Places and institutions are invented; there are no personal data.
+* **Origin**: generated with seed {seed} by `aggregator evaluate open-benchmark DIR`; every sentence was
+  written for it. Places and institutions are invented; there are no personal data.
 * **License**: Apache-2.0.
 * **Fields**: `id`, `title`, `text`, `lang`, `source`, `published_at`, `cluster` (equal: duplicates), `event`
   (equal: one story), `kind`.

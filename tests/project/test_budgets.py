@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_199, 244
+MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_160, 244
 MAX_LINES = {  # of each package of the server; modules at its top share one
     "analysis": 4_608,
     "auth": 492,

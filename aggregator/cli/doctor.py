@@ -201,8 +201,8 @@ def _check_embedded_store(directory: Path) -> Finding:
     AppendLog(directory).verify()
     if known and known.taken and last_written_ms(directory / LOG_DIRECTORY) is None:
         raise ConfigurationError(
-            f"{directory} holds no articles, but had taken {known.taken:,} ({MEMORY_NAME}): restore a backup "
-            "or start the service and accept the loss with `aggregator doctor --accept-store`."
+            f"{directory} holds no articles, but had taken at least {known.taken:,} ({MEMORY_NAME}): restore "
+            "a backup or start the service and accept the loss with `aggregator doctor --accept-store`."
         )
     disk = read_disk_space(directory)
     if disk is not None and disk.is_low:

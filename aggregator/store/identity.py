@@ -96,7 +96,7 @@ def find_incident(known: Remembered | None, seen: Seen) -> Incident | None:
     """Judge a store by what a process remembers; None: nothing. Pure."""
     what = "is not the one that running processes know" if seen.missed else ""
     if known is not None and seen.identity is None:
-        what = f"was emptied or exchanged for an empty one (it had taken {known.taken:,} articles)"
+        what = f"was emptied or exchanged for an empty one (it had taken at least {known.taken:,} articles)"
     elif known is not None and seen.identity is not None and seen.identity.id != known.id:
         if known.id in seen.identity.follows:
             return None

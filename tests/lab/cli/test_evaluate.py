@@ -37,6 +37,7 @@ def test_near_duplicates_are_scored(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert result["ours"][0]["f1"] == 1.0
     assert result["published"][1]["f1"] >= 0.9
     assert result["table_4"]["NRC-GPHIN"] == 0.955
+    assert next(row["f1"] for row in result["service"] if row["policy"] == "verified") == 1.0
     assert run("evaluate", "near-duplicates", *published, "--overlap", "0.2") == 2
     assert "computes no overlap" in capsys.readouterr().err
     assert run("evaluate", "near-duplicates", "--grid", "--shingle", "9", labeled) == 2

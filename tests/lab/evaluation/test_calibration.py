@@ -60,7 +60,8 @@ def test_each_score_separates_light_edits() -> None:
 def test_advice_names_the_setting_or_that_no_threshold_is_precise() -> None:
     """One line per score."""
     analyses, labels = labeled()
-    assert "min_containment" in threshold_advice(duplicate_curves(analyses, labels))
+    advice = threshold_advice(duplicate_curves(analyses, labels))
+    assert "min_containment" in advice and "not the rule of the service" in advice
     hopeless = build_curve("overlap", [(0.9, False)], relevant_count=1)
     assert "no threshold has P 0.99" in threshold_advice([hopeless])
     assert as_json([hopeless])[0]["precise_at"] is None

@@ -100,16 +100,15 @@ class ProgressBars(ProgressListener):
     """A progress bar per stage, with the estimated time left."""
 
     def __init__(self, *, shown: bool) -> None:
-        self._shown = shown
+        self._shown = shown and sys.stderr.isatty()  # else tqdm is not imported: 60 ms
         self._bar: Any = None
 
     def start_stage(self, name: str, total: int | None, unit: str) -> None:
         """Replace the bar; ``unit``: "B" for bytes, or a plural noun."""
         self.close()
-        is_bytes = unit == "B"
-        self._bar = open_bar(
-            self._shown, desc=name, total=total, unit=unit if is_bytes else f" {unit}", unit_scale=is_bytes
-        )
+        if self._shown:
+            unit, is_bytes = unit if unit == "B" else f" {unit}", unit == "B"
+            self._bar = open_bar(True, desc=name, total=total, unit=unit, unit_scale=is_bytes)
 
     def advance(self, done: int) -> None:
         """Add units that are done."""

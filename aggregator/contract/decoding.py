@@ -254,7 +254,7 @@ def to_past_ms(text: str, field: str, now_ms: int) -> int | None:
     if (age_ms := parse_duration(text.strip())) is not None:
         return now_ms - age_ms
     try:
-        return to_unix_ms(msgspec.convert(text.strip(), OffsetDatetime, strict=False), field)
+        return to_unix_ms(msgspec.convert(text.strip(), OffsetDatetime), field)
     except msgspec.ValidationError:
         message = (
             f"{field}: expected a time with its offset, such as 2026-11-20T08:00:00Z, or an age such as 7d."

@@ -63,7 +63,7 @@ RelatedSince = Annotated[Moment, doc("Published (else arrived) from this time or
 RelatedUntil = Annotated[Moment, doc("Published (else arrived) before this time or age.", "1h")]
 HalfLife = Annotated[str, doc(HALF_LIFE, "2d", max_length=10)]
 Diversity = Annotated[float, doc(DIVERSITY, 0.3, ge=0, le=1)]
-MinScore = Annotated[float, doc("Least score. Absent: related_min_score, any in an event.", 0.5, ge=0, le=1)]
+MinScore = Annotated[float, doc("Least score. Absent: related_min_score, more with days.", 0.5, ge=0, le=1)]
 SeenIds = Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=200)]
 NoteText = Annotated[str, Meta(max_length=MAX_NOTE_CHARS)]
 EventsQueryString = Annotated[str, Meta(max_length=2000)]

@@ -70,8 +70,11 @@ class RelatedOptions:
         return log2(max(probability, _SMALLEST)) - age
 
     def needed(self, found: ScoredArticle, minimum: float) -> float:
-        """The least probability at which it is listed; by default of an event any, else more with its age."""
-        if found.in_event:
+        """The least probability at which it is listed.
+
+        ``min_score`` if it is given; by default of an event any, else more with its age.
+        """
+        if self.min_score is not None or found.in_event:
             return self.min_score or 0.0
         is_timeless = self.half_life_ms is not None or self.since_ms is not None or self.until_ms is not None
         stories = 1.0 if is_timeless else max(1.0, found.evidence.days / STORY_DAYS)

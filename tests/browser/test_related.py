@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, ConsoleMessage, Page, expect
 
 from aggregator.app import Service, open_service
 from aggregator.http.routes import ENDPOINTS
@@ -99,9 +99,14 @@ async def newsroom() -> AsyncIterator[tuple[Service, Client, str]]:
 
 
 def messages_of(page: Page) -> list[str]:
-    """What the browser complains about from now on."""
+    """What the browser complains about from now on, but that the article without a URL is not shown."""
     found: list[str] = []
-    page.on("console", lambda message: found.append(message.text))
+
+    def add(message: ConsoleMessage) -> None:
+        if "that have no URL" not in message.text:
+            found.append(message.text)
+
+    page.on("console", add)
     page.on("pageerror", lambda error: found.append(str(error)))
     return found
 

@@ -123,7 +123,10 @@ def test_every_interest_gets_a_place_and_the_heaviest_get_most() -> None:
 
 
 def test_by_default_an_article_has_to_be_the_likelier_the_older_it_is() -> None:
-    """Six days from the question it needs twice the odds of the minimum; a half-life or dates leave it in."""
+    """Six days from the question it needs twice the odds of the minimum.
+
+    A half-life, dates or a minimum of the site's own leave it in.
+    """
     days = 8 * STORY_DAYS
     same_story, later = aged(0.8, STORY_DAYS), aged(0.88, 2 * STORY_DAYS)
     likely, unlikely = aged(0.97, days), aged(0.969, days)  # odds of 4 times 8
@@ -136,6 +139,7 @@ def test_by_default_an_article_has_to_be_the_likelier_the_older_it_is() -> None:
         RelatedOptions(half_life_ms=DAY_MS),
         RelatedOptions(since_ms=0),
         RelatedOptions(until_ms=NOW_MS),
+        RelatedOptions(min_score=0.8),
     ):
         assert options.listed([likely, unlikely], 0.8) == [likely, unlikely]
 

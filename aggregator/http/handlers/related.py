@@ -122,12 +122,16 @@ async def _for_new_reader(service: Service, options: RelatedOptions) -> list[Rel
     if len(found) < options.limit:
         conditions = SearchFilter(lang, options.sources, since_ms=options.since_ms, until_ms=options.until_ms)
         newest = (await service.articles.search.find("", conditions, limit=NEWEST)).articles
-        told = {id_ for event in events for id_ in event.items}
-        recent = passing(each.article for each in newest if each.article.record.id not in told).values()
-        pool = [*top.values(), *{a.group: a.record for a in recent if a.group not in top}.values()]
+        recent = passing(each.article for each in newest).values()
+        holders = await service.events.repository.event_ids_of([*top, *(a.group for a in recent)])
+        stories = {holders.get(group, group): record for group, record in top.items()}
+        told = len(stories)
+        for article in recent:  # an event has one, and a group of copies
+            stories.setdefault(holders.get(article.group, article.group), article.record)
+        pool = [*stories.values()]
         vectors = unit_vectors([(record.terms, record.minor_terms) for record in pool])
         subjects = [min(own) for own, _ in interests_of(vectors, [r.publication_ms for r in pool], len(pool))]
-        found += [RelatedItem.of(pool[i], 64, 0.0, kind="recent") for i in subjects if i >= len(top)]
+        found += [RelatedItem.of(pool[i], 64, 0.0, kind="recent") for i in subjects if i >= told]
     return found[: options.limit]
 
 

@@ -52,7 +52,7 @@ class Reader:
 
         ``parameters`` of all related articles, as in the HTTP API: limit, half_life, diversity, min_score,
         since, until, lang, and the lists source, exclude_source and exclude_ids. Empty: none that passes them
-        reaches min_score, which rises with days apart (not with half_life).
+        reaches min_score, by default .78 and more with days apart (not with half_life).
         """
         path = f"/v1/articles/{quote(id, safe='')}/related" if id else "/v1/related"
         return (await self._request_as(RelatedListOut, "GET", path + _query(parameters))).related

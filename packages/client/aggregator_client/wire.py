@@ -362,7 +362,7 @@ class RelatedListOut(Struct):
         list[RelatedOut],
         doc(
             "Related articles, best first. Empty: nothing that passes the filters has a rare word in common "
-            "and reaches min_score, which rises with days apart (not with half_life)."
+            "and reaches min_score, by default more with days apart (not with half_life)."
         ),
     ]
 

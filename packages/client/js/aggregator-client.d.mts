@@ -621,7 +621,7 @@ export interface RelatedIn {
   half_life?: string | null;
   /** How much an answer that resembles better ones moves back, 0 to 1; by default 0, for ids 0.3. */
   diversity?: number | null;
-  /** Least score. Absent: related_min_score, any in an event. */
+  /** Least score. Absent: related_min_score, more with days. */
   min_score?: number | null;
 }
 
@@ -675,13 +675,13 @@ export interface RelatedQuery {
   half_life?: string | null;
   /** How much an answer that resembles better ones moves back, 0 to 1; by default 0, for ids 0.3. */
   diversity?: number | null;
-  /** Least score. Absent: related_min_score, any in an event. */
+  /** Least score. Absent: related_min_score, more with days. */
   min_score?: number | null;
 }
 
 /** As RelatedListOut. `not_found`: those of the given ids that are not stored, or not any more. */
 export interface RelatedToManyOut {
-  /** Related articles, best first. Empty: nothing that passes the filters has a rare word in common and reaches min_score, which rises with days apart (not with half_life). */
+  /** Related articles, best first. Empty: nothing that passes the filters has a rare word in common and reaches min_score, by default more with days apart (not with half_life). */
   related: Array<RelatedOut>;
   /** Given ids that are not stored, or not any more. */
   not_found: Array<string>;

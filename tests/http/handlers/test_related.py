@@ -170,10 +170,12 @@ async def test_a_story_is_told_once_to_a_new_reader(
 ) -> None:
     """Other articles of a top story are no recent subjects, however they are worded."""
     story = event("l", "Large", ("b", "a"), headline_id="b", timeline=((START_MS - HOUR_MS, 9),))
-    service.fake_events.stories = [TopStory(story, START_MS - HOUR_MS, True, 0)]
-    found = await (await client.get("/v1/related")).json()
-
-    assert [item["id"] for item in found["related"]] == ["b"]
+    groups = [(await service.get(id_)).group for id_ in ("a", "b")]
+    for stories in ([TopStory(story, START_MS - HOUR_MS, True, 0)], []):
+        service.fake_events.stories = stories
+        service.fake_events.event_ids = dict.fromkeys(groups, "l")
+        found = await (await client.get("/v1/related")).json()
+        assert len(found["related"]) == 1
 
 
 @pytest.mark.parametrize("body", [{"id": "a"}, {"url": "https://post.example/a"}])

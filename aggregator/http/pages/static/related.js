@@ -50,7 +50,7 @@
       if (!response.ok) throw new Error(body.detail || `status ${response.status}`);
       const articles = body.related.filter(isLink);
       const left = body.related.length - articles.length;
-      if (left) console.warn(`related.js: ${left} articles related to "${relatedTo}" have no URL and are not shown.`);
+      if (left) console.warn(`related.js: articles related to "${relatedTo}" that have no URL are not shown: ${left}.`);
       if (articles.length) {
         const id = `related-heading-${++headings}`;
         const list = element("ul");

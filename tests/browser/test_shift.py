@@ -179,7 +179,7 @@ async def test_selected_articles_leave_and_return(browser: Browser, url: str) ->
     async with opened(browser, f"{url}/events/{volcano}") as page:
         await sign(page)
         size = page.locator("#report .tiles dd").first
-        headline = await page.locator(".item .headline").first.inner_text()
+        headline = await page.locator(".item .headline > :first-child").first.inner_text()
         for name, done in (
             ("Remove from event", "Removed from the event."), ("Split off", "Split off into a new event."),
             ("Move…", "Moved."),

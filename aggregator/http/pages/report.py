@@ -19,7 +19,7 @@ from msgspec import Struct
 from aggregator.analysis.source import is_own, outlet_key
 from aggregator.app import Service
 from aggregator.contract.requests import SourcesPageQuery
-from aggregator.domain import ArticleRecord
+from aggregator.domain import ArticleRecord, RelatedItem
 from aggregator.errors import NotFound
 from aggregator.events.detection.numbers import independent, times_of
 from aggregator.events.event import Event, title_of
@@ -123,7 +123,14 @@ async def _suggestions(
     """
     options = RelatedOptions(MAX_SUGGESTED, exclude_ids=(*event.items, *event.removed))
     asked = [item.id for item in sure[:: max(1, len(sure) // MAX_ASKED)]][:MAX_ASKED]
-    finds = await asyncio.gather(*(service.articles.related.of_id(id_, options) for id_ in asked))
+
+    async def related(id_: str) -> list[RelatedItem]:
+        try:
+            return await service.articles.related.of_id(id_, options)
+        except NotFound:  # deleted since the articles were loaded
+            return []
+
+    finds = await asyncio.gather(*map(related, asked))
     counts = Counter(found.id for find in finds for found in find if found.kind == "same_story")
     ids = [id_ for id_, count in counts.most_common(MAX_SUGGESTED) if count >= MIN_RELATED]
     stored = await service.articles.index.articles.get_many(ids)

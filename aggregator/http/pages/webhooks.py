@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -12,16 +13,22 @@ from aiohttp import web
 from msgspec import Struct
 
 from aggregator.app import Service
+from aggregator.errors import AggregatorError
 from aggregator.events.event import Event
 from aggregator.events.webhooks.outbox import Attempt, Delivery
 from aggregator.events.webhooks.subscriptions import Subscription
-from aggregator.http.app_keys import caller_name
+from aggregator.http.app_keys import SERVICE, caller_name
 from aggregator.http.handlers.webhooks import apply_action, delete
 from aggregator.http.pages import html_response
 from aggregator.http.pages.sign_in import safe_redirect_path
 from aggregator.time_units import MINUTE_MS
 from aggregator_client.wire import doc
 
+# A test that takes longer continues; the page shows its result when it is there.
+TEST_WAIT_S = 3.0
+
+log = logging.getLogger(__name__)
+_running_tests: set[asyncio.Task[None]] = set()
 TargetState = Literal["unused", "working", "failing", "paused"]
 MAX_HISTORY = 30
 Done = Literal[
@@ -69,13 +76,26 @@ async def change(
     back = safe_redirect_path(form.next or f"/webhooks/{target.id}").partition("?")[0]
     done = form.action
     if form.action == "ping":
-        await service.background.webhook_dispatcher.ping(target)  # up to 20 s
+        await _test(request, target)
     elif form.action == "remove":
         await delete(service, target.id)
         back, done = "/webhooks" if back == f"/webhooks/{target.id}" else back, "removed"  # type: ignore[assignment]
     else:
         await apply_action(service, target, form.action, form.delivery, caller_name(request))
     return redirect(back, done, target.id)
+
+
+async def _test(request: web.Request, target: Subscription) -> None:
+    async def send() -> None:
+        try:
+            await request.app[SERVICE].background.webhook_dispatcher.ping(target)
+        except AggregatorError as error:
+            log.warning("The result of a test of the webhook %s was not stored: %s", target.id, error)
+
+    task = asyncio.create_task(send())
+    _running_tests.add(task)
+    task.add_done_callback(_running_tests.discard)
+    await asyncio.wait([task], timeout=TEST_WAIT_S)
 
 
 async def webhook_list(request: web.Request, service: Service, query: DeskPageQuery) -> web.Response:
@@ -179,10 +199,12 @@ def notice_of(query: DeskPageQuery, view: DeliveryView, now_ms: int) -> tuple[st
     if query.done != "ping":
         return query.done, False
     row = next((row for row in view.targets if row.target.id == query.target), None)
+    if row is None:
+        return "", False
     attempts = (r.attempt for r in view.attempts)
     last = next((a for a in attempts if a.target == query.target and a.kind == "ping"), None)
-    if row is None or last is None or last.at_ms < now_ms - MINUTE_MS:
-        return "", False
+    if last is None or last.at_ms < now_ms - MINUTE_MS:
+        return f"The test to {row.name} is being sent; its result appears in the history.", False
     if last.error:
         return f"The test to {row.name} failed: {last.error}.", True
     return f"The test to {row.name} was delivered.", False

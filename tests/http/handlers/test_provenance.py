@@ -218,7 +218,7 @@ async def test_what_is_doubtful_is_so_on_every_page(client: Client, service: Ser
     assert ferry in newest and "Kale soup" not in newest and "Fig" not in newest
     assert "3 of them doubtful" in report and 'first item <time datetime="2026-11-20T08:20:00Z"' in report
     assert re.search(r"With doubtful articles only</dt><dd>2 <small><a [^>]*>3 articles</a>", page)
-    assert "With a headline only: copying unknown</dt><dd>1<" in page
+    assert "With a headline only, so copying cannot be told</dt><dd>1<" in page
 
 
 async def test_the_first_of_a_text_is_not_the_first_of_the_event(client: Client, service: Service) -> None:

@@ -66,7 +66,8 @@ async def test_a_look_up_says_whether_a_duplicate_has_news(client: Client) -> No
     pages = [await (await client.get("/search", params={"q": id_})).text() for id_ in ("one", "two", "four")]
     found = await (await client.get("/search", params={"q": "title one"})).text()
 
-    assert [re.findall(r">(Not kept|Kept): ", page) for page in pages] == [[], ["Not kept"], ["Kept"]]
+    said = [re.findall(r">(A copy without news|To keep): ", page) for page in pages]
+    assert said == [[], ["A copy without news"], ["To keep"]]
     assert "it contains the original and is longer" in pages[2]
     assert found.count("<span>kept</span>") == 1
 

@@ -15,7 +15,7 @@ import pytest
 
 from aggregator.app import Service
 from aggregator.domain import Article, Match, Outcome, RelatedItem
-from aggregator.errors import StoreUnavailable
+from aggregator.errors import NotFound, StoreUnavailable
 from aggregator.events.desks import Desk
 from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import EditorAction
@@ -97,13 +97,15 @@ async def test_a_report_proposes_what_probably_belongs_to_it(
     client: Client, service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What two of its articles tell one story with, in another event or none; not what editors took out."""
-    for id_ in ("a1", "a2", "b1", "c1", "c2", "d1"):
+    for id_ in ("a1", "a2", "a3", "b1", "c1", "c2", "d1"):
         await service.submit(Article(id=id_, title=f"Quake {id_}", text=f"Text {id_}."))
-    quake = event("e1", "Quake", ["a1", "a2"], removed=("d1",))
+    quake = event("e1", "Quake", ["a1", "a2", "a3"], removed=("d1",))
     other = event("e2", "Aftershocks", ["b1"])
     service.fake_events.stored = [quake, other]
 
     async def of_id(id_: str, options: RelatedOptions) -> list[RelatedItem]:
+        if id_ == "a3":
+            raise NotFound("It was deleted since the report loaded its articles.")
         found = ["b1", "c1", "c2", "d1"] if id_ == "a1" else ["b1", "c1", "d1"]
         kept = [i for i in found if i not in options.exclude_ids]
         return [RelatedItem(i, i, "", "", None, 0, 0.0, kind="same_story") for i in kept]
@@ -197,7 +199,7 @@ async def test_a_merged_event_names_the_one_that_has_its_articles(
     ]
 
     assert (
-        '<a href="/events/e1" dir="auto">Harbour &lt;bridge&gt;</a>.'
+        '<a href="/events/e1" dir="auto">Harbour &lt;bridge&gt;</a>; its history can undo that.'
         in await (await client.get("/events/e2")).text()
     )
     assert (
@@ -249,7 +251,7 @@ async def test_a_look_up_shows_what_was_decided(client: Client, service: FakeSer
         object.__setattr__(service.stored["a"], "outcome", outcome)
         pages.append(await (await client.get("/search?q=a")).text())
 
-    assert "opposite" in pages[0] and "Kept: it has news" in pages[0] and "25" in pages[0]
+    assert "opposite" in pages[0] and "To keep: it has news" in pages[0] and "25" in pages[0]
     assert "is not the article" in pages[1] and "opposite" not in pages[1]
     assert 'href="/search?q=%3Cbriefing%3E"' in pages[1] and "&lt;briefing&gt;" in pages[1]
     assert 'href="/search?q=live%201"' in pages[1]

@@ -108,7 +108,8 @@ async def test_a_stored_headline_that_is_pasted_finds_what_the_field_promises(
 
     text = await page(client, urlencode({"q": headline}))
 
-    assert "The same headline" in text and 'href="/events/pond"' in text and "Related" in text
+    assert "This headline is stored" in text and "Duplicate</span>" not in text
+    assert 'href="/events/pond"' in text and "Related" in text
     assert text.count('href="/search?q=h1"') == 1 and "too common" not in text
 
 
@@ -236,8 +237,9 @@ async def test_a_bare_headline_with_news_is_not_called_the_same(service: Service
     kept, same = await page(client, "q=r2"), await page(client, "q=r3")
 
     assert "A similar headline, with news of its own; no text of this article is known." in kept
-    assert "Kept: it has news" in kept and "The same headline" not in kept
-    assert "The same headline; no text of this article is known." in same and "Not kept" in same
+    assert "To keep: it has news" in kept and "The same headline" not in kept
+    assert "The same headline; no text of this article is known." in same
+    assert "A copy without news" in same
 
 
 async def test_bare_headlines_are_compared_as_such(service: Service, client: Client) -> None:

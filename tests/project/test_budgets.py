@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_181, 244
+MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_198, 245
 MAX_LINES = {  # of each package of the server; modules at its top share one
     "analysis": 4_608,
     "auth": 492,
@@ -23,8 +23,8 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "cli": 2_079,
     "contract": 1_518,
     "dedup": 1_240,
-    "events": 7_498,
-    "http": 6_686,
+    "events": 7_535,
+    "http": 6_666,
     "index": 5_298,
     "ingest": 1_970,
     "provenance": 1_203,
@@ -33,7 +33,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "store": 3_819,
     "top": 2_426,
 }
-MAX_REPOSITORY_LINES = 60_857  # server and packages, without tests
+MAX_REPOSITORY_LINES = 60_874  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_200  # modules of tests/ without test cases, which have no budget
 TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
 MAX_BENCHMARK_WORDS = 4_000  # of docs/benchmarks, without rules of tables

@@ -13,6 +13,7 @@ from aggregator.events.detection.clustering import MIN_ITEMS_TO_MERGE, Cluster
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.model import DetectedEvent
 from aggregator.events.detection.newsworthiness import MIN_PROBABILITY, measure, probability
+from aggregator.events.doubt import MAX_PEERS, is_one_story
 from aggregator.time_units import HOUR_MS
 
 # Enough for the ten largest of a desk or a language.
@@ -48,14 +49,19 @@ def top_stories(detector: BurstDetector) -> Iterator[TopStory]:
             found.append((-story_size(len(voices), cluster.counted_items), cluster.key))
     for _, key in sorted(found)[:MAX_TOP_STORIES]:
         cluster = detector.clusters.by_key[key]
-        counted = [member for member in cluster.members.values() if member.is_counted]
-        evidence = measure(counted, detector.window, detector.cold_start.rates)
-        if cluster.event_id is not None or probability(evidence) >= MIN_PROBABILITY:
+        if cluster.event_id is not None or _is_news(cluster, detector):
             event = detector.open_events.describe(cluster, detector.clock_ms)
             items = tuple(dict(zip(event.outlets, event.items, strict=False)).values())
             event = replace(event, items=items, cosines=(), times=(), outlets=())
             since_ms = min(cluster.since_ms, event.first_seen_ms)
             yield TopStory(event, since_ms, cluster.event_id is not None, _needed(detector, cluster))
+
+
+def _is_news(cluster: Cluster, detector: BurstDetector) -> bool:
+    counted = [member for member in cluster.members.values() if member.is_counted]
+    evidence = measure(counted, detector.window, detector.cold_start.rates)
+    latest = {member.id: member.terms.keys() for member in counted[-MAX_PEERS:]}
+    return probability(evidence) >= MIN_PROBABILITY and is_one_story(latest)
 
 
 def _needed(detector: BurstDetector, cluster: Cluster) -> int:

@@ -23,9 +23,9 @@ from aggregator.contract import responses
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime
 from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord, TimeBasis
-from aggregator.events.detection.description import MIN_COMMON_TERMS
 from aggregator.events.detection.items import VARIANTS
 from aggregator.events.detection.numbers import items_of
+from aggregator.events.doubt import strange_articles
 from aggregator.events.event import Event
 from aggregator.events.figures import Figure, Said, figures_in, figures_over_time
 from aggregator.events.newsroom import arranged_in
@@ -133,7 +133,6 @@ ARTICLES_PER_READ = 100
 # Articles whose headlines are compared for alternatives, the newest.
 MAX_HEADLINES = 300
 MAX_KEPT_ARTICLES = 20_000
-MIN_ALIKE, MAX_PEERS = 0.1, 100
 # Metadata of an article may change without its event.
 MAX_AGE_MS = 60_000
 CSV_TYPE = "text/csv"
@@ -240,16 +239,6 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
     alternatives = [by_id[r.id] for r in headline_alternatives(records, event.title)]
     in_order = sorted(by_id.values(), key=lambda i: (i.at_ms, i.arrived_ms))
     return EventItems(tuple(in_order), tuple(alternatives), figures_over_time(said))
-
-
-def strange_articles(terms_of: Mapping[str, set[str]]) -> set[str]:
-    """Ids of articles with ``MIN_COMMON_TERMS`` terms of under ``MIN_ALIKE`` of ``MAX_PEERS`` others."""
-    peers, found = sorted(terms_of.items())[:: max(1, len(terms_of) // MAX_PEERS)], set[str]()
-    for id_, own in terms_of.items():
-        alike = [len(own & terms) >= MIN_COMMON_TERMS for peer, terms in peers if peer != id_]
-        if sum(alike) < MIN_ALIKE * len(alike):
-            found.add(id_)
-    return found
 
 
 async def get_items(request: web.Request, id_: str) -> EventItemsOut:

@@ -39,6 +39,19 @@ def test_each_story_is_listed_once_by_its_voices() -> None:
     assert stream.detector.dump() == state
 
 
+def test_items_that_share_one_word_are_no_story() -> None:
+    """Six headlines about a return of six things; as an event they would be listed."""
+    stream = DetectorStream()
+    returns = ("choir tower", "ferry quay", "painter attic", "goalkeeper club", "otter river", "mayor office")
+    for n, words in enumerate(returns):
+        terms = (("return", 3.0), *((word, 1.0) for word in words.split()))
+        stream.send(n, words, title=f"The return of the {words}", terms=terms)
+    stream.send_burst(6, start=3, words="ferry strike northern quay")
+
+    assert [len(cluster.members) for cluster in stream.detector.clusters.by_key.values()] == [6, 6]
+    assert [story.event.title.startswith("Ferry strike") for story in found(stream)] == [True]
+
+
 def test_items_count_by_doublings() -> None:
     """Twelve items of four outlets are fewer than nine of nine outlets."""
     stream = DetectorStream()

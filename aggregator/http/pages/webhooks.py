@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -13,11 +12,10 @@ from aiohttp import web
 from msgspec import Struct
 
 from aggregator.app import Service
-from aggregator.errors import AggregatorError
 from aggregator.events.event import Event
-from aggregator.events.webhooks.outbox import Attempt, Delivery
+from aggregator.events.webhooks.outbox import Attempt, Delivery, DeliveryResult
 from aggregator.events.webhooks.subscriptions import Subscription
-from aggregator.http.app_keys import SERVICE, caller_name
+from aggregator.http.app_keys import caller_name
 from aggregator.http.handlers.webhooks import apply_action, delete
 from aggregator.http.pages import html_response
 from aggregator.http.pages.sign_in import safe_redirect_path
@@ -27,8 +25,7 @@ from aggregator_client.wire import doc
 # A test that takes longer continues; the page shows its result when it is there.
 TEST_WAIT_S = 3.0
 
-log = logging.getLogger(__name__)
-_running_tests: set[asyncio.Task[None]] = set()
+_running_tests: set[asyncio.Task[DeliveryResult]] = set()
 TargetState = Literal["unused", "working", "failing", "paused"]
 MAX_HISTORY = 30
 Done = Literal[
@@ -76,7 +73,7 @@ async def change(
     back = safe_redirect_path(form.next or f"/webhooks/{target.id}").partition("?")[0]
     done = form.action
     if form.action == "ping":
-        await _test(request, target)
+        await _test(service, target)
     elif form.action == "remove":
         await delete(service, target.id)
         back, done = "/webhooks" if back == f"/webhooks/{target.id}" else back, "removed"  # type: ignore[assignment]
@@ -85,14 +82,8 @@ async def change(
     return redirect(back, done, target.id)
 
 
-async def _test(request: web.Request, target: Subscription) -> None:
-    async def send() -> None:
-        try:
-            await request.app[SERVICE].background.webhook_dispatcher.ping(target)
-        except AggregatorError as error:
-            log.warning("The result of a test of the webhook %s was not stored: %s", target.id, error)
-
-    task = asyncio.create_task(send())
+async def _test(service: Service, target: Subscription) -> None:
+    task = asyncio.create_task(service.background.webhook_dispatcher.ping(target))
     _running_tests.add(task)
     task.add_done_callback(_running_tests.discard)
     await asyncio.wait([task], timeout=TEST_WAIT_S)

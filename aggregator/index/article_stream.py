@@ -12,7 +12,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -28,11 +28,13 @@ from aggregator.store.base import Store
 from aggregator.store.decoding import PLAIN, decode_formatted
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
+EntryKind = Literal["article", "deleted"]
+
 
 class StreamEntry(msgspec.Struct, frozen=True, array_like=True):
     """A ``StreamItem`` without the fields of its record."""
 
-    kind: str
+    kind: EntryKind
     number: int
     first_version: int
     id: str
@@ -50,7 +52,7 @@ _entry_decoder = msgspec.msgpack.Decoder(StreamEntry)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def encode_stream_entry(kind: str, binding: Binding, record: ArticleRecord | None = None) -> bytes:
+def encode_stream_entry(kind: EntryKind, binding: Binding, record: ArticleRecord | None = None) -> bytes:
     """The stored form of an entry; ``kind``: "article" or "deleted"; ``record``: that of the version."""
     match = binding.outcome.match
     deleted = (*_story_terms(record), (f"\0{record.lang}", 1.0)) if record and kind == "deleted" else ()

@@ -1,7 +1,4 @@
-"""Refused articles by outlet and reason, for editors: who sends them has to correct something.
-
-refused   rows of ``Refused``, the newest first, at most MAX_ROWS; expires 7 days after its last change
-"""
+"""Refused articles by outlet and reason, newest first, until 7 days after the last: for who corrects it."""
 
 from __future__ import annotations
 
@@ -54,7 +51,7 @@ class RefusedArticles:
 
 def _names(sent: bytes) -> tuple[str, str]:
     found: object = None
-    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = msgspec.json.decode(sent)
     of = found if isinstance(found, dict) else {}
     title = of.get("title") or of.get("url") or of.get("id") or ""

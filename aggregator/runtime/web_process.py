@@ -112,6 +112,8 @@ async def warm_up(service: Service) -> None:
 
     A client would wait for that. The thread lets the fork server start meanwhile.
     """
+    with contextlib.suppress(AggregatorError):  # the keys are read before the store may lose them
+        await service.edge.api_keys.current()
     await asyncio.gather(
         service.analysis.serving.start(),
         asyncio.to_thread(load_resources, service.analysis.serving.analyzer, html=False),
@@ -119,9 +121,7 @@ async def warm_up(service: Service) -> None:
 
 
 async def check_readiness(service: Service) -> None:
-    """Read the API keys, for a store that loses them, and run the checks for handlers; never raises."""
-    with contextlib.suppress(AggregatorError):
-        await service.edge.api_keys.current()
+    """Run the readiness checks, whose results the request handlers use; never raises."""
     if not await service.edge.readiness.run():
         with contextlib.suppress(AggregatorError):
             await service.articles.foreign_index.record_writes()

@@ -119,7 +119,11 @@ def targets(directory: Path) -> list[Target]:
         Target("form", check_form, [b"key=abc.def&next=%2Fevents%2F1%3Fa%3Db", b"q=%E6%96%B0&x=1+2"]),
         Target("bucket", check_bucket, list(_buckets())),
         Target("record", check_record, [b"".join(stored) for stored in _stored_values()]),
-        Target("article stream", check_stream_entry, [_stream_entry("article"), _stream_entry("deleted")]),
+        Target(
+            "article stream",
+            check_stream_entry,
+            [encode_stream_entry("article", _binding()), encode_stream_entry("deleted", _binding())],
+        ),
         Target("change stream", decode_event_value, list(_event_values())),
         Target("store replies", check_replies, list(_replies())),
         Target(
@@ -412,10 +416,6 @@ def _stored_values() -> Iterator[tuple[bytes, bytes]]:
     yield b"r", record_codec.encode_record(_record())
     yield b"b", bindings.encode_binding(_binding())
     yield b"p", bindings.encode_pointer("port", 3)
-
-
-def _stream_entry(kind: str) -> bytes:
-    return encode_stream_entry(kind, _binding())
 
 
 def _event_values() -> Iterator[bytes]:

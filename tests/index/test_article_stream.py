@@ -12,7 +12,12 @@ from aggregator.analysis.term_profile import OPENING_WEIGHT
 from aggregator.domain import NUMBER_RANDOM_BITS, ArticleRecord, Match, Outcome, Problem, StreamItem
 from aggregator.errors import StoreUnavailable
 from aggregator.index import Index, article_stream, keys
-from aggregator.index.article_stream import decode_stream_entry, encode_stream_entry, to_stream_item
+from aggregator.index.article_stream import (
+    EntryKind,
+    decode_stream_entry,
+    encode_stream_entry,
+    to_stream_item,
+)
 from aggregator.index.bindings import Binding
 from aggregator.index.codec.record_codec import decode_record, encode_record
 from aggregator.store.base import Put, Store, StreamAdd, Transaction
@@ -81,7 +86,7 @@ async def test_a_former_stream_is_read_with_the_records_of_the_present_space(sto
 
 
 @pytest.mark.parametrize("kind", ["article", "deleted"])
-def test_an_entry_without_its_record_has_the_verdict(kind: str) -> None:
+def test_an_entry_without_its_record_has_the_verdict(kind: EntryKind) -> None:
     """The record may have expired before the stream is read."""
     data = encode_stream_entry(kind, COPY)
     item = to_stream_item(decode_stream_entry(data), "en.0001", None)

@@ -171,7 +171,7 @@ async def test_a_running_process_goes_on_and_tells(
         await command("doctor", "--accept-store")
         await site.until(200, "")
         async with asyncio.timeout(HANG_LIMIT_S):
-            while (found := await site.post(OLD))[0] == 401:  # the lost keys were read a moment ago
+            while (found := await site.post(OLD))[0] == 401:  # noqa: ASYNC110  keys known for 2 s
                 await asyncio.sleep(0.05)
         assert found[1]["unchecked"] is False
 

@@ -75,4 +75,5 @@ def test_the_policy_option_selects_the_profile(tmp_path: Path, capsys: pytest.Ca
     default, paper = map(json.loads, capsys.readouterr().out.splitlines())
     assert (default["policy"], default["is_copy"]) == ("default", True)
     assert (paper["policy"], paper["is_copy"]) == ("paper", False)
-    assert "policy hamming" in paper["summary"] and paper["summary"].endswith("Policy profile: paper.")
+    assert "policy hamming" in paper["summary"] and "Policy profile: paper." in paper["summary"]
+    assert paper["summary"].endswith("A text file has no headline, outlet or date, which the rule uses too.")

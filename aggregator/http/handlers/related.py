@@ -126,9 +126,8 @@ async def _for_new_reader(service: Service, options: RelatedOptions) -> list[Rel
         holders = await service.events.repository.event_ids_of([*top, *(a.group for a in recent)])
         stories = {holders.get(group, group): record for group, record in top.items()}
         told = len(stories)
-        for article in recent:  # an event has one, and a group of copies
-            stories.setdefault(holders.get(article.group, article.group), article.record)
-        pool = [*stories.values()]
+        rest = {holders.get(a.group, a.group): a.record for a in recent}  # an event once; of copies the first
+        pool = [*(stories | rest | stories).values()]
         vectors = unit_vectors([(record.terms, record.minor_terms) for record in pool])
         subjects = [min(own) for own, _ in interests_of(vectors, [r.publication_ms for r in pool], len(pool))]
         found += [RelatedItem.of(pool[i], 64, 0.0, kind="recent") for i in subjects if i >= told]

@@ -175,7 +175,7 @@ async def test_a_duplicate_with_news_passes() -> None:
 
 @pytest.mark.integration
 async def test_an_item_of_an_untrusted_source_is_dropped_and_counted() -> None:
-    """The service does not store it, so the site does not either; the reason is no duplicate."""
+    """The service does not store it, so the site does not either; the reason names the source."""
     answer = {**VERDICT, "keep": False, "stored": False, "problems": ["untrusted"]}
 
     async def handler(request: web.Request) -> web.Response:
@@ -193,7 +193,7 @@ async def test_an_item_of_an_untrusted_source_is_dropped_and_counted() -> None:
 
 @pytest.mark.integration
 async def test_without_a_tag_field_items_stay_as_they_are() -> None:
-    """An empty name is none: no field of that name is added."""
+    """An empty name adds no field."""
 
     async def handler(request: web.Request) -> web.Response:
         return web.json_response(VERDICT)

@@ -12,7 +12,7 @@ WORDS = st.sets(st.sampled_from(sorted(STORM | {"choir", "tower", "otter", "rive
 
 
 def test_an_article_that_is_like_no_other_is_strange() -> None:
-    """One shared word is none."""
+    """One shared word does not make two articles alike."""
     told = {"a": STORM, "b": STORM, "c": {"storm", "coast"}, "d": {"ferry", "museum", "ticket"}}
 
     assert strange_articles(told) == {"d"}
@@ -30,7 +30,7 @@ def test_one_shared_word_makes_no_story() -> None:
 
 @given(st.dictionaries(st.text(max_size=3), WORDS, min_size=2, max_size=12))
 def test_the_order_of_articles_does_not_matter(told: dict[str, set[str]]) -> None:
-    """And where all are strange there is no story."""
+    """Articles that are all strange are not one story."""
     backwards = dict(reversed(told.items()))
 
     assert (strange_articles(told), is_one_story(told)) == (

@@ -137,17 +137,13 @@ def _is_ready(url: str) -> bool:
 
 
 async def run_demo(url: str, key: str = "") -> None:
-    """Replay the demonstration and print its report; a failure is logged and does not stop the service."""
+    """Send what is not stored of the demonstration and print a report; a failure is only logged."""
     from aggregator.runtime.demo import article_body, load_rows
-    from aggregator.runtime.demo.history import live_rows
     from aggregator_client import demonstration
 
     try:
-        rows, now = (
-            live_rows() if await demonstration.has_events(url, key) else load_rows(),
-            datetime.now(UTC),
-        )
-        articles = [article_body(row, now) for row in rows]
+        now = datetime.now(UTC)
+        articles = [article_body(row, now) for row in load_rows()]
         report = await demonstration.replay(url, articles, pause_s=DEMO_INTERVAL_S, key=key)
     except Exception:
         log.exception("the demonstration failed; the service continues")

@@ -21,6 +21,7 @@ from aggregator.time_units import HOUR_MS
 from aggregator_client import demonstration
 from tests.support.hang_limit import HANG_LIMIT_S
 
+LIVE = [row["id"] for row in demo.load_rows() if row["minutes_ago"] < history.LIVE_MINUTES]
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
@@ -48,6 +49,10 @@ async def test_a_newcomer_sees_what_the_pictures_show(
         await addresses.run_demo(url)
         after = {event.id: event for event in await service.events.repository.list_events(limit=50)}
         repeated = await history.load_history(settings)
+        times = {id_: (await service.articles.index.articles.get_many([id_]))[id_].record for id_ in LIVE}
+        sent = capsys.readouterr().out
+        await addresses.run_demo(url)  # as a restart with the same data directory does
+        again = {id_: (await service.articles.index.articles.get_many([id_]))[id_].record for id_ in LIVE}
 
     languages = {language for event in before.values() for language in event.languages}
     ended = [event for event in before.values() if event.status == "closed"]
@@ -58,19 +63,21 @@ async def test_a_newcomer_sees_what_the_pictures_show(
     assert max(first_ms) - min(first_ms) > 12 * HOUR_MS
     assert sum(event.size for event in after.values()) > sum(event.size for event in before.values())
     assert repeated == 0
-    printed = capsys.readouterr().out
-    assert f"storyline of two events: {url}/stories/{ended[0].story_id}" in printed
-    assert f"who published a text first: {url}/articles/demo-event-" in printed
+    assert f"storyline of two events: {url}/stories/{ended[0].story_id}" in sent
+    assert f"who published a text first: {url}/articles/demo-event-" in sent
+    assert f"demonstration: {len(LIVE)} articles sent" in sent
+    assert again == times  # no article has two times
+    assert "with the times of the first start" in capsys.readouterr().out
 
 
 def test_history_and_live_articles_are_the_demonstration() -> None:
     """No article is in both; articles of earlier days arrive at the beginning."""
     articles = history.history_articles(NOW)
-    stored, live = {article.id for _, article in articles}, {row["id"] for row in history.live_rows()}
+    stored = {article.id for _, article in articles}
     begin_ms = round((NOW - timedelta(milliseconds=history.SPAN_MS)).timestamp() * 1000)
 
-    assert not stored & live
-    assert stored | live >= {row["id"] for row in demo.load_rows()}
+    assert not stored.intersection(LIVE)
+    assert stored.union(LIVE) >= {row["id"] for row in demo.load_rows()}
     assert articles[0][0] == begin_ms
     assert all(begin_ms <= at_ms < NOW.timestamp() * 1000 for at_ms, _ in articles)
 
@@ -86,7 +93,7 @@ async def test_a_busy_service_is_asked_again() -> None:
     app = web.Application()
     app.router.add_get("/v1/events", events)
     async with TestServer(app) as server:
-        assert not await demonstration.has_events(str(server.make_url("")))
+        assert not (await demonstration.replay(str(server.make_url("")), [])).events
 
 
 @pytest.mark.parametrize(

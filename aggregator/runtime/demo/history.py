@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
@@ -25,11 +24,6 @@ SPAN_MS = 22 * HOUR_MS
 STEP_MS = 5 * MINUTE_MS
 # Articles of the last minutes of the stream are left to the live part.
 LIVE_MINUTES = 75
-
-
-def live_rows() -> list[dict[str, Any]]:
-    """The rows of the demonstration that are posted after the history, oldest first."""
-    return [row for row in load_rows() if row["minutes_ago"] < LIVE_MINUTES]
 
 
 def history_articles(now: datetime) -> list[tuple[int, Article]]:

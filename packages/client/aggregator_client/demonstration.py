@@ -9,10 +9,12 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from aggregator_client.client import Client
+from aggregator_client.errors import NotFound
 from aggregator_client.wire import EventOut, VerdictOut
 
 EVENT_TIMEOUT_S = 20.0
@@ -38,6 +40,8 @@ class DemoReport:
         counts = self.verdict_counts
         counted = ", ".join(f"{counts[name]} {name}" for name in ("new", "related", "duplicate"))
         lines = [f"demonstration: {len(self.answers)} articles sent: {counted}."]
+        if not self.answers:
+            lines = ["demonstration: its articles are stored, with the times of the first start."]
         for verdict, relation in (("duplicate", "repeats"), ("related", "covers the same story as")):
             example = self._first_example(verdict)
             if example is not None:
@@ -83,21 +87,18 @@ class DemoReport:
 async def replay(
     url: str, articles: Sequence[Mapping[str, Any]], *, pause_s: float = 0.0, key: str = ""
 ) -> DemoReport:
-    """Post the articles and wait until an event changes. Raises ClientError."""
+    """Post the articles that are not stored, and wait until an event changes. Raises ClientError."""
     async with _open_client(url, key) as client:
         answers, before = [], (await client.events()).events
         for article in articles:
+            with suppress(NotFound):
+                if await client.get(article["id"]):  # with the times of the start that sent it
+                    continue
             answer = (await client.submit(article)).answer
             if answer is not None:
                 answers.append(answer)
             await asyncio.sleep(pause_s)
-        return DemoReport(answers, await _wait_for_events(client, before))
-
-
-async def has_events(url: str, key: str = "") -> bool:
-    """Whether the service at ``url`` knows an event. Raises ClientError."""
-    async with _open_client(url, key) as client:
-        return bool((await client.events()).events)
+        return DemoReport(answers, await _wait_for_events(client, before) if answers else before)
 
 
 def _open_client(url: str, key: str) -> Client:

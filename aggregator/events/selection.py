@@ -14,9 +14,9 @@
 **Urgency** is the order of the front page: items and voices of about the last 30 minutes against the usual
 number, in doublings. What is usual is what was expected when the event fired, and half of what the event
 itself had in a half-hour of the three hours before the last one. More items in the last hour never lower it.
-Events without items in the last hour come after those with some, handled ones after all others. An event that
-was seen, published or dropped is **back** when it developed since, a toll that two outlets report grew, or as
-many items came as an alert needs.
+Fading events come after those that are not, of them last those without items in the last hour; handled ones
+after all others. An event that was seen, published or dropped is **back** when it developed since, a toll of
+two outlets grew, or as many items came as an alert needs.
 
 **Orders**: time (last item), novelty (detection), size, surprise (urgency), growth (items per hour more than
 in the hour before). The first three are orders of the index of events, so a list continues after a page key.
@@ -246,4 +246,5 @@ def _key(event: Event, order: EventOrder, now_ms: int) -> tuple[float, ...]:
     last_hour, hour_before = growth(event, now_ms)
     if order == "growth":
         return (last_hour - hour_before,)
-    return not is_handled(event), last_hour > 0, *urgency(event, now_ms)
+    goes_on = severity(event, now_ms) not in ("fading", "ended")
+    return not is_handled(event), goes_on, last_hour > 0, *urgency(event, now_ms)

@@ -227,6 +227,7 @@ def test_the_newest_alarm_stands_first() -> None:
     ordered = [
         quake,
         burst("war", *((minutes, 10) for minutes in range(5, 240, 10)), expected=60.0),
+        burst("vote", *((minutes, 2) for minutes in range(5, 240, 10)), expected=60.0),
         burst("morning", (250, 200), (200, 100), (8, 3)),
         burst("backlog", (170, 300)),
         burst("faded", (70, 300)),
@@ -239,7 +240,7 @@ def test_the_newest_alarm_stands_first() -> None:
     found = sort_events(ordered[::-1], "surprise", EVENT_MS)
 
     assert ids(found) == [
-        *("quake", "war", "thin", "morning", "faded", "backlog"),
+        *("quake", "war", "vote", "thin", "morning", "faded", "backlog"),
         *("show", "cup", "list"),
     ]
     assert [severity(e, EVENT_MS) for e in found[:2]] == ["breaking", "breaking"]

@@ -47,12 +47,12 @@ async def front(request: web.Request, service: Service, query: FrontQuery) -> we
     """Page: breaking events and recent verdicts. 304 while nothing has changed."""
     read_mark = await _read_mark(request)
     newest = await service.articles.index.stream.recent_entries(1)
-    version = read_mark, newest[0].number if newest else 0
 
     async def render(position: bytes) -> bytes:
         return await _render(request, query, position, read_mark)
 
-    page = await shared_body(request, render, *version, viewer=caller_id(request))
+    number = newest[0].number if newest else 0
+    page = await shared_body(request, render, read_mark, number, viewer=caller_id(request))
     return conditional_response(request, page, "text/html")
 
 
@@ -66,7 +66,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     settings, now_ms = service.settings, service.clock()
     only_ours = None if query.ours is None else query.ours == "yes"
     lists = cards.event_lists(events, now_ms, query.sort, query.severity, only_ours)
-    listed = {c.event.id for c in (*lists.open, *lists.handled)} | {e.id for e in events if e.merged_into}
+    listed = {event.id for event in events if event.merged_into or event.status != "closed"}
     largest = await service.events.repository.top_stories(event_filter, now_ms - TOP_HOURS * HOUR_MS)
     largest = [found for found in largest if found.story.event.id not in listed]
     near = [f for f in largest if f.items >= f.story.needed * 2 / 3 > 0]

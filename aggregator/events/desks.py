@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from aggregator.errors import InvalidInput, NotFound
+from aggregator.errors import InvalidInput
 from aggregator.events.event import Event
 from aggregator.events.selection import EventFilter, growth, is_settled
 from aggregator.store.base import Store
@@ -82,10 +82,7 @@ class Desks(VersionedMap[Desk]):
 
     async def filter_of(self, id_: str) -> EventFilter:
         """The filter of the view of a desk. Raises NotFound."""
-        desk = (await self.all()).get(id_)
-        if desk is None:
-            raise NotFound(f"There is no desk {id_[:200]!r}.")
-        return view_filter(desk)
+        return view_filter(await self.get(id_))
 
 
 def view_filter(desk: Desk) -> EventFilter:

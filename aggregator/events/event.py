@@ -17,9 +17,6 @@ from aggregator.events.detection.numbers import Item, size_text
 from aggregator.events.figures import newer_figures
 from aggregator_client.wire import ActionName, NewWorkStatus, WorkStatus
 
-# Title of an event with neither headline (its article was deleted) nor terms.
-NO_HEADLINE = "(no headline)"
-
 
 @dataclass(frozen=True, slots=True)
 class EditorAction:
@@ -122,15 +119,23 @@ def detected_half(event: DetectedEvent) -> dict[str, Any]:
 
 
 def title_of(event: Event) -> str:
-    """The headline, or the terms of an event without one."""
-    return event.title or ", ".join(event.terms) or NO_HEADLINE
+    """The headline; without one, as its article was deleted, the terms, or that there is none."""
+    return event.title or ", ".join(event.terms) or "(no headline)"
 
 
-def newest_figures(event: Event) -> dict[str, int]:
-    """By kind what two outlets report by now where the headline says a lower number."""
+def newest_figures(event: Event) -> str:
+    """What two outlets report by now where the headline says less: "newest figure: 31 dead", else ""."""
     latest = {kind: number for _, kind, number in event.tolls}
     found = (newer_figures(event.title, lang, latest) for lang in event.languages)
-    return {kind: number for figures in found for kind, number in figures.items()}
+    kinds = sorted({kind for figures in found for kind in figures})
+    said = ", ".join(f"{latest[kind]:,}".replace(",", "\u202f") + f" {kind}" for kind in kinds)
+    return f"newest figure: {said}" if said else ""
+
+
+def current_title(event: Event) -> str:
+    """The title, and the newest figure if it says less: "Quake kills 9 (newest figure: 31 dead)"."""
+    figures = newest_figures(event)
+    return f"{title_of(event)} ({figures})" if figures else title_of(event)
 
 
 def event_url(event: Event, base_url: str) -> str:

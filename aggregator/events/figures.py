@@ -3,7 +3,8 @@
 A number belongs to a word of the lexicon (``toll``) that it is next to, or with words between that link
 them (``toll_link``): "12 people dead", "death toll rises to 12", "12人死亡". From a word of counting
 (``toll_count``) to a number behind ``toll_to`` all words link: "death toll in Vellmark rises to 12". Ages,
-times, years and decimals (``toll_not``: words behind them) belong to none.
+times, years, decimals and amounts (``toll_not`` and ``unit``: words behind them) belong to none. A toll of
+which the headline does not say what it counts ("Toll climbs to 12") is that of the dead if others count dead.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import pairwise
 
 from aggregator.analysis.source import outlet_key
 from aggregator.analysis.text.lexicon import table
@@ -20,8 +22,12 @@ from aggregator.analysis.text.tokenizer import shingle_units
 
 MIN_OUTLETS, MAX_VALUES = 2, 12
 MAY_FALL = ("missing", "trapped", "hostages")  # of all others a lower number is an older one
+TOLL = "toll"  # of a headline that does not say of what
 _CLAUSE = re.compile(r"[,;:!?()|，；：、。！？（）—–]\s*(?!\d)|\.\s|\s-\s")
-_UNCOUNTED = re.compile(r"(?<!\d)(?:\d+[.,]\d{1,2}(?!\d)|(?:19|20)\d\d(?!\d)|\d+(?=[-–][^\W\d]))")
+_UNCOUNTED = re.compile(
+    r"(?<!\d)(?:\d+[.,]\d{1,2}(?!\d)|(?:19|20)\d\d(?!\d)|\d+(?=[-–][^\W\d]))"
+    r"|[$€£¥₹]\s?\d[\d.,]*|\d[\d.,]*\s?[%$€£¥₹]"
+)
 
 # When, where and what one headline says: the number of each kind.
 Said = tuple[int, str, Mapping[str, int]]
@@ -32,8 +38,10 @@ Figure = tuple[int, int, str, int]
 def figures_over_time(headlines: Iterable[Said]) -> dict[str, list[Figure]]:
     """By kind that two outlets count: its numbers in order of their first report, the last ones."""
     found: dict[str, dict[int, list[tuple[int, str]]]] = {}
-    for at_ms, source, figures in sorted(headlines, key=lambda said: said[0]):
-        for kind, value in figures.items():
+    in_order = sorted(headlines, key=lambda said: said[0])
+    counts_dead = any("dead" in figures for *_, figures in in_order)
+    for at_ms, source, figures in in_order:
+        for kind, value in _resolved(figures, counts_dead).items():
             found.setdefault(kind, {}).setdefault(value, []).append((at_ms, source))
     return {
         kind: [(n, *r[0], len({outlet_key(by) for _, by in r})) for n, r in values.items()][-MAX_VALUES:]
@@ -58,11 +66,13 @@ def figures_in(title: str, lang: str) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     kinds, links, nots, counts, tos = (_words(s, lang) for s in ("", "_link", "_not", "_count", "_to"))
-    plain = without_umlauts(fold(title))
+    plain, units = without_umlauts(fold(title)), table("unit", lang)
     is_counting = any(word in plain for word in kinds)  # else, mostly, in 1/20 of the time
     for clause in _CLAUSE.split(_UNCOUNTED.sub(" ", numerals_in_digits(title))) if is_counting else ():
-        words = normalize_spelling(shingle_units(clause, lang), lang)
-        pairs = [*zip(words, [*words[1:], ""], strict=False)]
+        said = shingle_units(clause, lang)
+        words = [word for word, after in pairwise([*said, ""]) if not word.isdecimal() or after not in units]
+        words = normalize_spelling(words, lang)
+        pairs = [*pairwise([*words, ""])]
         free = {i for i, (w, after) in enumerate(pairs) if w.isdecimal() and len(w) < 8 and after not in nots}
         linked = {i for i, word in enumerate(words) if word in links}
         linked |= {i + n for i, pair in enumerate(pairs) if " ".join(pair) in links for n in range(2)}
@@ -70,7 +80,7 @@ def figures_in(title: str, lang: str) -> dict[str, int]:
         to = next((i for i in sorted(free) if i and words[i - 1] in tos), None)
         if count is not None and to is not None:  # "death toll in Vellmark rises to 9"
             linked.update(range(min(count, to + 1), max(count + 1, to)))
-        for position, kind in enumerate(map(kinds.get, words)):
+        for position, kind in sorted(enumerate(map(kinds.get, words)), key=lambda at: at[1] == TOLL):
             for step in (-1, 1) if kind and kind not in found else ():
                 at = position + step
                 while at in linked:
@@ -84,8 +94,14 @@ def figures_in(title: str, lang: str) -> dict[str, int]:
 
 def newer_figures(title: str, lang: str, latest: Mapping[str, int]) -> dict[str, int]:
     """The numbers of ``latest`` of the kinds of which a headline says a lower one."""
-    said = figures_in(title, lang).items() if latest else ()
+    said = _resolved(figures_in(title, lang), True).items() if latest else ()
     return {kind: latest[kind] for kind, number in said if number < latest.get(kind, 0)}
+
+
+def _resolved(figures: Mapping[str, int], counts_dead: bool) -> dict[str, int]:
+    """The figures with the toll as that of the dead, 12 of "Toll rises to 12 after 2 die", or without it."""
+    dead = max(figures.get("dead", 0), figures.get(TOLL, 0) * counts_dead)
+    return {kind: n for kind, n in figures.items() if kind != TOLL} | ({"dead": dead} if dead else {})
 
 
 @lru_cache(maxsize=128)

@@ -155,15 +155,12 @@ class Storylines:
 
     def _find_original(self, event: Event) -> StorylineEntry | None:
         """The first event that reports the same in another language at the same time."""
-        profile = dict(event.profile)
-        for entry in self._entries.values():
-            if (
-                event.languages
-                and entry.languages
-                and not set(event.languages) & set(entry.languages)
-                and abs(event.detected_at_ms - entry.detected_at_ms) <= TRANSLATION_MS
-                and (report_the_same(profile, entry.opening) or report_the_same(profile, entry.profile))
-            ):
+        profile, languages = dict(event.profile), set(event.languages)
+        for entry in self._entries.values() if languages else ():
+            is_other = entry.languages and languages.isdisjoint(entry.languages)
+            is_near = abs(event.detected_at_ms - entry.detected_at_ms) <= TRANSLATION_MS
+            profiles = (entry.opening, entry.profile) if is_other and is_near else ()
+            if any(report_the_same(profile, other) for other in profiles):
                 return entry
         return None
 

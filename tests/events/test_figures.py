@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.events.figures import MAX_VALUES, figures_in, figures_over_time
+from aggregator.events.figures import MAX_VALUES, figures_in, figures_over_time, newer_figures, tolls
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,32 @@ from aggregator.events.figures import MAX_VALUES, figures_in, figures_over_time
         ("id", "Korban tewas gempa di Vellmark menjadi sembilan orang", {"dead": 9}),
         ("ar", "مقتل تسعة أشخاص في زلزال", {"dead": 9}),
         ("hi", "भूकंप में 9 लोगों की मौत", {"dead": 9}),
+        ("en", "Toll climbs to 17 in Vellmark quake", {"toll": 17}),
+        ("en", "Toll in Vellmark rises from 12 to 17", {"toll": 17}),
+        ("en", "Vellmark quake toll stands at 17", {"toll": 17}),
+        ("en", "Injury toll rises to 40 as toll of dead reaches 9", {"injured": 40, "dead": 9}),
+        ("en", "Missing climb to 17", {"missing": 17}),
+        ("en", "17 fishermen missing after boat capsizes", {"missing": 17}),
+        ("en", "Fears for 17 missing after ferry sinks", {"missing": 17}),
+        ("en", "17 people still unaccounted for", {"missing": 17}),
+        ("de", "Opferzahl klettert auf 17", {"toll": 17}),
+        ("de", "17 Fischer vermisst", {"missing": 17}),
+        ("fr", "Séisme : le bilan grimpe à 17", {"toll": 17}),
+        ("fr", "17 personnes portées disparues", {"missing": 17}),
+        ("es", "Asciende a 17 el balance del terremoto", {"toll": 17}),
+        ("es", "El saldo de muertos llega a 17", {"dead": 17}),
+        ("it", "Terremoto, il bilancio sale a 17", {"toll": 17}),
+        ("pt", "Balanço sobe para 17", {"toll": 17}),
+        ("ru", "17 рыбаков пропали без вести", {"missing": 17}),
+        ("uk", "17 рибалок зникли безвісти", {"missing": 17}),
+        ("zh", "仍有17人下落不明", {"missing": 17}),
+        ("sv", "Dödstalet i Vellmark stiger till 17", {"dead": 17}),
+        ("da", "17 savnes efter forlis", {"missing": 17}),
+        ("pl", "Bilans ofiar wzrósł do 17", {"dead": 17}),
+        ("ar", "فقدان 17 شخصا", {"missing": 17}),
+        ("hi", "मृतकों की संख्या 17 हुई", {"dead": 17}),
+        ("en", "Bridge toll rises to 17 dollars", {}),
+        ("en", "Bridge toll climbs to $17, up 4% after 12% last year", {}),
         ("en", "Number of homes rises to 900 after two killed", {"dead": 2}),
         ("en", "Man killed as temperature rises to 40", {}),
         ("en", "Captain, 71, dead; a 64-year-old sailor was killed", {}),
@@ -70,6 +96,21 @@ def test_each_number_has_its_first_report_and_its_outlets() -> None:
     assert series == {"dead": [(10, 1, "Quay", 1), (11, 3, "Pier Post", 2)]}
     many = figures_over_time([(n, f"s{n}", {"dead": n}) for n in range(30)])
     assert [value for value, *_ in many["dead"]] == list(range(30 - MAX_VALUES, 30))
+
+
+def test_a_toll_of_no_kind_counts_the_dead_where_another_headline_counts_dead() -> None:
+    """The larger number of a headline is its toll; without a headline that counts dead it is none."""
+    said = [(1, "Quay", figures_in("Nine dead in quake", "en"))]
+    later = [
+        (2, "Mole", figures_in("Toll rises to 17 after 3 bodies found", "en")),
+        (3, "Pier", figures_in("Toll hits 17", "en")),
+    ]
+
+    assert figures_over_time([(n, by, {"toll": 17, "injured": 40}) for n, by, _ in later]).keys() == {
+        "injured"
+    }
+    assert tolls(said + later) == {"dead": 17}
+    assert newer_figures("Quake: toll climbs to 12", "en", {"dead": 17}) == {"dead": 17}
 
 
 @given(st.text(max_size=80), st.sampled_from(["en", "es", "ru", "zh", "xx", ""]))

@@ -13,6 +13,7 @@ from email.errors import MessageError
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import formatdate
+from functools import partial
 from html import escape
 from urllib.parse import unquote, urlsplit
 
@@ -119,13 +120,8 @@ def to_html(text: str) -> str:
 
 def _send(server: SmtpServer, message: EmailMessage) -> None:
     context = ssl.create_default_context()
-    if server.implicit_tls:
-        client: smtplib.SMTP = smtplib.SMTP_SSL(
-            server.host, server.port, timeout=STEP_TIMEOUT_S, context=context
-        )
-    else:
-        client = smtplib.SMTP(server.host, server.port, timeout=STEP_TIMEOUT_S)
-    with client:
+    connect = partial(smtplib.SMTP_SSL, context=context) if server.implicit_tls else smtplib.SMTP
+    with connect(server.host, server.port, timeout=STEP_TIMEOUT_S) as client:
         client.ehlo()
         if not server.implicit_tls and client.has_extn("starttls"):
             client.starttls(context=context)

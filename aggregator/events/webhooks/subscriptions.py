@@ -22,7 +22,7 @@ import msgspec
 from aggregator.analysis.source import outlet_name
 from aggregator.domain import ArticleRecord
 from aggregator.events.desks import Alert, Desk, time_zone
-from aggregator.events.event import Event, event_url, size_summary, title_of
+from aggregator.events.event import Event, current_title, event_url, size_summary
 from aggregator.events.selection import growth
 from aggregator.store.base import Store
 from aggregator.store.optimistic import VersionedMap
@@ -128,7 +128,7 @@ def event_payload(
     """Body of an event call. ``base_url``: public URL of the service; without it the link is missing."""
     url = event_url(event, base_url) if base_url else None
     if payload_format == "slack":
-        title = slack_text(title_of(event))
+        title = slack_text(current_title(event))
         linked = f"<{url}|{title}>" if url else title
         text = f"{_label_of(kind)}{linked} ({slack_text(size_summary(event))})"
         lines = (slack_text(_line_of(record)) for record in latest.get(event.id, ()))
@@ -238,7 +238,7 @@ def alert_title(alert: Alert) -> str:
 
 def change_title(event: Event, kind: str) -> str:
     """What a change of an event is called: "Development: headline", of an alert the headline alone."""
-    return _label_of(kind) + _cut(title_of(event))
+    return _label_of(kind) + _cut(current_title(event))
 
 
 def _label_of(kind: str) -> str:
@@ -256,7 +256,8 @@ def _event_lines(event: Event, now_ms: int, base_url: str, zone: tzinfo) -> list
         facts += f"; first: {outlet_name(event.first[2])}, {at:%H:%M %Z}"
     link = f" {event_url(event, base_url)}" if base_url else ""
     fired = datetime.fromtimestamp(event.detected_at_ms / 1000, zone)
-    return [_cut(title_of(event)) + link, facts, f"When it was detected, {fired:%H:%M %Z}: {event.reason}"]
+    detected = f"When it was detected, {fired:%H:%M %Z}: {event.reason}"
+    return [_cut(current_title(event)) + link, facts, detected]
 
 
 def _line_of(record: ArticleRecord) -> str:

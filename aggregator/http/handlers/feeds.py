@@ -91,7 +91,7 @@ def _render_atom(events: Sequence[Event], title: str, base: str, path: str) -> b
     for event in events:
         entry = _add_element(feed, "entry")
         _add_element(entry, "id", uuid.uuid5(_UUID_NAMESPACE, "event:" + event.id).urn)
-        _add_element(entry, "title", formatting.title_of(event))
+        _add_element(entry, "title", formatting.current_title(event))
         _add_element(entry, "published", format_rfc3339(event.detected_at_ms))
         _add_element(entry, "updated", format_rfc3339(updated_ms(event)))
         _add_element(entry, "link", rel="alternate", type="text/html", href=formatting.event_url(event, base))

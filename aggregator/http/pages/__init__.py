@@ -35,9 +35,9 @@ MEDIA_TYPES = {
     ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain",
     ".woff2": "font/woff2",
 }  # fmt: skip
-# A font file never changes under its name; scripts and styles are revalidated each time (mostly 304).
-IMMUTABLE_SUFFIXES = (".woff2",)
-PUBLIC_SCRIPTS = {"related.js": 3600}  # of pages of other sites, with the seconds that caches keep them
+# Seconds that caches keep a font, which never changes under its name, and the script of pages of other sites;
+# other scripts and styles are revalidated each time (mostly 304).
+LIFETIMES_S = {".woff2": 31_536_000, "related.js": 3600}
 
 MAX_VIEWS = 64  # of the render cache
 # Without a change of an event, rates, deleted articles and names of desks are shown at most this much later.
@@ -156,7 +156,7 @@ async def static(request: web.Request, name: str) -> web.Response:
     suffix = "." + name.rpartition(".")[2]
     media_type = MEDIA_TYPES[suffix]
     charset = None if media_type.startswith("font/") else "utf-8"
-    lifetime_s = 31_536_000 if suffix in IMMUTABLE_SUFFIXES else PUBLIC_SCRIPTS.get(name, 0)
+    lifetime_s = LIFETIMES_S.get(suffix) or LIFETIMES_S.get(name, 0)
     headers = {"Cache-Control": f"public, max-age={lifetime_s}"} if lifetime_s else None
     return conditional_response(request, asset, media_type, charset=charset, headers=headers)
 

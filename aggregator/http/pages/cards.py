@@ -129,11 +129,10 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class SpreadChart:
-    """New items per bin and in total."""
+    """New items per bin and until its end."""
 
     bars: Chart
     bins: tuple[Bin, ...]
-    total: int
 
 
 def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> SpreadChart:
@@ -155,7 +154,7 @@ def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> Sprea
     for bar in bars.bars:
         total = bar.value + (bins[-1].total if bins else 0)
         bins.append(Bin(bar, early[bar.at_ms], total, tuple(sources.get(bar.at_ms, ()))))
-    return SpreadChart(bars, tuple(bins), total=bins[-1].total if bins else 0)
+    return SpreadChart(bars, tuple(bins))
 
 
 SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 144, 30

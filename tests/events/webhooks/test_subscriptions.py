@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -11,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.errors import Conflict, NotFound
+from aggregator.events.desks import Alert, Desk
 from aggregator.events.webhooks.subscriptions import (
     MAX_SUBSCRIPTIONS,
     Subscription,
     Subscriptions,
     TargetKind,
+    alert_message,
     event_payload,
     new_secret,
     ping_body,
@@ -149,6 +152,21 @@ def test_a_chat_message_links_the_headline(kind: str, label: str) -> None:
 
     assert text == (
         f"{label}: <{BASE_URL}/events/e1|Storm &lt;closes&gt; &amp; Sons> (17 items from 2 outlets)"
+    )
+
+
+def test_a_message_says_the_newest_figure_behind_an_older_one() -> None:
+    """In a chat, the subject and the list of a mail alike; not where the headline says it."""
+    quake = event("e1", "Quake kills 9", tolls=((1, "dead", 1_031),), languages=("en",))
+    said = "Quake kills 9 (newest figure: 1\u202f031 dead)"
+    alert, plain = Alert(Desk("d", "Night", 0), (quake,)), said.replace("\u202f", " ")
+    message = alert_message(alert, EVENT_MS, BASE_URL, {}, with_links=False)
+
+    assert said in json.loads(event_payload(quake, "fired", EVENT_MS, "slack", BASE_URL, {}))["text"]
+    assert (message.title, message.body[: len(said)]) == (f"Night: {plain}", plain)
+    told = replace(quake, title="Toll of quake reaches 1,031")
+    assert (
+        alert_message(replace(alert, events=(told,)), EVENT_MS, "", {}, False).title == f"Night: {told.title}"
     )
 
 

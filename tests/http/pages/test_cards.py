@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.events.event import NO_HEADLINE, Event, title_of
+from aggregator.events.event import Event, title_of
 from aggregator.events.selection import SEVERITIES, Severity, is_handled
 from aggregator.http.pages.cards import BIN_MS, event_lists, make_card
 from tests.support.factories import EVENT_MS, event
@@ -19,7 +19,7 @@ HOUR_MS = 3_600_000
     [
         ("Bridge closed", ("harbour",), "Bridge closed"),
         ("", ("harbour", "bridge"), "harbour, bridge"),
-        ("", (), NO_HEADLINE),
+        ("", (), "(no headline)"),
     ],
 )
 def test_an_event_always_has_a_title(title: str, terms: tuple[str, ...], expected: str) -> None:

@@ -89,7 +89,13 @@ async def test_a_headline_behind_the_newest_figure_is_marked(client: Client, ser
         event("e2", "Storm kills 3 sailors", tolls=tolls, languages=("en",)),
     ]
 
-    for path, count in (("/", 1), ("/?kiosk=1", 1), ("/events/e1", 1), ("/events/e2", 0)):
+    for path, count in (
+        ("/", 1),
+        ("/?kiosk=1", 1),
+        ("/days/2026-09-21", 1),
+        ("/events/e1", 1),
+        ("/events/e2", 0),
+    ):
         assert (await (await client.get(path)).text()).count("newest figure: 3 dead") == count, path
 
 

@@ -224,12 +224,12 @@ def _reply(line: Line, answer: LineResult) -> LineAnswer:
 
 
 @contextmanager
-def client_errors_translated() -> Iterator[None]:
-    """Errors of the client become those of the command line."""
+def client_errors_translated(option: str = "server: ") -> Iterator[None]:
+    """Errors of the client become those of the command line; ``option``: precedes a configuration error."""
     try:
         yield
     except client_errors.ConfigurationError as error:
-        raise errors.ConfigurationError(f"server: {error}") from None
+        raise errors.ConfigurationError(f"{option}{error}") from None
     except client_errors.NotFound as error:
         raise errors.NotFound(str(error)) from None
     except client_errors.InputTooLarge as error:

@@ -94,7 +94,7 @@ def test_invalid_rows_are_listed_with_their_reason(
     assert run(tmp_path / "out", source) == 1
     bad = read_lines(tmp_path / "out" / "bad_rows.jsonl")
     assert [row["row"] for row in bad] == [61, 62]
-    for row, reason in zip(bad, ("cannot be read", "neither text"), strict=True):
+    for row, reason in zip(bad, ("is not JSON", "neither text"), strict=True):
         assert reason in row["reason"]
     assert groups(tmp_path / "out") == EXPECTED
     errors = capsys.readouterr().err

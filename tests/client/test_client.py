@@ -15,7 +15,7 @@ from aggregator.app import open_service
 from aggregator.http.server import make_app
 from aggregator.settings import Settings
 from aggregator_client import Client, SyncClient, Unavailable
-from aggregator_client.errors import ConfigurationError, NotFound
+from aggregator_client.errors import ConfigurationError, InvalidInput, NotFound
 from tests.support.factories import edited, story
 from tests.support.hang_limit import HANG_LIMIT_S
 
@@ -344,6 +344,39 @@ def test_a_closed_client_is_an_error() -> None:
 
     with pytest.raises(RuntimeError, match="The client is closed"):
         client.submit({"text": "a"})
+
+
+async def test_a_closed_asyncio_client_is_an_error() -> None:
+    """As the blocking one, failing open as well, instead of a connection that nothing closes."""
+    client = Client("http://127.0.0.1:9")
+    await client.close()
+    await client.close()
+
+    for call in (client.submit({"text": "a"}), client.get("a"), client.submit_many([{"text": "a"}])):
+        with pytest.raises(RuntimeError, match="The client is closed"):
+            await call
+
+
+@pytest.mark.parametrize("given", [{"text": "a"}, "a", b"a"], ids=["mapping", "str", "bytes"])
+async def test_one_value_is_no_list(given: Any) -> None:
+    """Its keys or characters are not sent as articles or ids."""
+    client = Client("http://127.0.0.1:9")
+
+    with pytest.raises(TypeError, match=r"^articles: expected a list, found one (dict|str|bytes); put it in"):
+        await client.submit_many(given)
+    if not isinstance(given, dict):  # ids with the times when they were read
+        for call in (client.related_to_ids(given), client.related_to_each(given)):
+            with pytest.raises(TypeError, match=r"^ids: expected a list, found one "):
+                await call
+
+
+async def test_an_empty_id_is_an_invalid_one() -> None:
+    """Not an address that the service does not have."""
+    client = Client("http://127.0.0.1:9")
+
+    for call in (client.get(""), client.copies(""), client.delete(""), client.event("")):
+        with pytest.raises(InvalidInput, match=r"^id: expected an id, found an empty one"):
+            await call
 
 
 async def test_an_article_names_its_policy_profile(tmp_path: Path) -> None:

@@ -148,10 +148,14 @@ async def test_a_required_key_names_the_variable() -> None:
     """The command line names AGGREGATOR_KEY instead of the HTTP header."""
 
     async def handle(_: web.Request) -> web.Response:
-        return web.Response(status=401, body=b'{"detail": "send a key", "code": "unauthenticated"}')
+        problem = {"type": "", "title": "", "status": 401, "detail": "", "code": "unauthenticated"}
+        return web.json_response(problem, status=401)
 
     async with sender_with_handler(handle) as sender:
-        with pytest.raises(ConfigurationError, match=r"requires a valid API key; set AGGREGATOR_KEY to one"):
+        with pytest.raises(
+            ConfigurationError,
+            match=r"requires a valid API key: .*set AGGREGATOR_KEY for a command.*two seconds",
+        ):
             await sender.send(numbered_lines(1))
 
 

@@ -8,8 +8,6 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-import msgspec
-
 from aggregator import jsonl
 from aggregator.errors import InvalidInput
 from aggregator_archive import rows
@@ -105,10 +103,9 @@ def _columns_of_rows(file: str) -> Iterator[list[str]]:
     """The columns of each usable row."""
     for block in rows.read_blocks([file]):
         for _, line in block.rows:
-            with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                row = None if isinstance(line, InvalidInput) else rows.row_as_dict(line)
-                if isinstance(row, dict):
-                    yield list(row)
+            with suppress(InvalidInput):
+                if not isinstance(line, InvalidInput):
+                    yield list(rows.row_as_dict(line))
 
 
 def _check_named(file: str, columns: Sequence[str], column_names: Mapping[str, str]) -> None:

@@ -124,21 +124,11 @@ def listed(columns: Sequence[str]) -> str:
     return ", ".join(columns[:MAX_NAMED_COLUMNS]) + more
 
 
-def _json_object(row: bytes) -> dict[str, Any]:
-    try:
-        decoded = json.loads(row)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"not JSON ({error}); expected one JSON object per line.") from None
-    if not isinstance(decoded, dict):
-        raise InvalidInput(f"expected a JSON object, found {type(decoded).__name__}.")
-    return decoded
-
-
 def _row_with_values(row: Row | InvalidInput) -> dict[str, Any]:
     if isinstance(row, InvalidInput):
         raise row
     if isinstance(row, bytes):
-        return _json_object(row)
+        return row_as_dict(row)
     return {
         name: value.isoformat() if isinstance(value, date) else value
         for name, value in row.items()
@@ -169,8 +159,14 @@ def parse_article(row: Row, column_names: Mapping[str, str]) -> Article:
 
 
 def row_as_dict(row: Row) -> dict[str, Any]:
-    """All columns of a row that ``parse_article`` has accepted."""
-    return cast("dict[str, Any]", _decode_json(row) if isinstance(row, bytes) else row)
+    """All columns of a row. Raises InvalidInput if it is no JSON object."""
+    try:
+        decoded = _decode_json(row) if isinstance(row, bytes) else row
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"The row is not JSON ({error}); expected one object per line.") from None
+    if not isinstance(decoded, dict):
+        raise InvalidInput(f"Expected a JSON object, found {type(decoded).__name__}.")
+    return decoded
 
 
 def _decode_json(row: bytes) -> Any:
@@ -196,20 +192,16 @@ def _column_hint(row: Row, column_names: Mapping[str, str]) -> str:
 
 
 def _decode_row(row: Row, column_names: Mapping[str, str]) -> _ArticleColumns:
+    if isinstance(row, bytes) and not column_names:
+        with suppress(msgspec.MsgspecError, ValueError, RecursionError):  # else decoded leniently
+            return _decode(row)
+    full = row_as_dict(row)
     try:
-        if isinstance(row, bytes) and not column_names:
-            with suppress(msgspec.MsgspecError):  # else decoded leniently
-                return _decode(row)
-        full = row_as_dict(row)
-        if not isinstance(full, dict):
-            raise InvalidInput(f"Expected a JSON object, got {type(full).__name__}.")
         return msgspec.convert(
             {name: full.get(column_names.get(name, name)) for name in ARTICLE_FIELDS}, _ArticleColumns
         )
     except msgspec.MsgspecError as error:
         raise InvalidInput(f"The row cannot be read: {error}.") from None
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"The row cannot be read: {type(error).__name__}.") from None
 
 
 def _article_id(given: _ArticleColumns, title: str, text: str) -> str:

@@ -25,10 +25,9 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Sized
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import Any, Literal
-from urllib.parse import quote
 
 from aggregator_client.batches import submit_lines
 from aggregator_client.connection import Connection
@@ -50,7 +49,7 @@ from aggregator_client.errors import (
     Unavailable,
 )
 from aggregator_client.outcomes import Outcomes
-from aggregator_client.reading import Reader
+from aggregator_client.reading import Reader, check_is_list, path_of
 
 DEADLINE_S = 2.0
 BATCH_DEADLINE_S = 60.0
@@ -60,7 +59,7 @@ CONCURRENCY = 8
 log = logging.getLogger(__name__)
 
 
-class Client(Reader):
+class Client(Reader, AbstractAsyncContextManager["Client"]):
     """A connection pool to one service. Use as ``async with Client(url) as client``.
 
     The methods that read are those of ``Reader``.
@@ -114,16 +113,16 @@ class Client(Reader):
         # Failing closed, the caller gets an exception for each article, so there is nothing to log.
         self._outcomes = outcomes or Outcomes(effect="passed unchecked" if self._fails_open else "")
 
-    async def __aenter__(self) -> Client:
-        return self
-
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections, and log how many articles passed unchecked. Idempotent."""
+        """Close the connections, and log how many articles passed unchecked. Idempotent.
+
+        A later call raises RuntimeError.
+        """
         await self._connection.close()
         self._outcomes.close()
 
@@ -149,6 +148,7 @@ class Client(Reader):
         self, articles: Iterable[Mapping[str, Any]], *, dry_run: bool = False
     ) -> list[Decision]:
         """One Decision per article, in order. Errors: as of ``submit``, with the ``decisions`` so far."""
+        check_is_list("articles", articles, (Mapping, str, bytes))
         decisions: list[Decision] = []
         batch: list[bytes | Decision] = []
         try:
@@ -238,9 +238,8 @@ class Client(Reader):
     # -- internals -----------------------------------------------------------------------------
 
     async def _delete(self, id: str, query: str) -> bool:
-        path = f"/v1/articles/{quote(id, safe='')}{query}"
         try:
-            await self._connection.request("DELETE", path, None, self._deadline_s)
+            await self._connection.request("DELETE", path_of("articles", id) + query, None, self._deadline_s)
         except NotFound:
             return False
         return True

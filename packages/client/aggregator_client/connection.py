@@ -35,12 +35,14 @@ from aggregator_client.transport import (
     check_http_url,
     connection_error_kind,
     connection_error_reason,
+    key_problem,
 )
 
 BUSY_BUDGET_S = 10.0
 ATTEMPT_S = 10.0  # a single request that hangs is repeated within a longer deadline
 INITIAL_BACKOFF_S, MAX_BACKOFF_S = 0.02, 2.0
 NOTICE_S = 5.0
+CLOSED = "The client is closed; create a new one."
 RETRYABLE_STATUSES = frozenset({408, 429, 502, 503, 504})
 UNREACHED_KINDS = frozenset({"connection_refused", "name_resolution", "tls"})  # nothing was sent
 
@@ -87,10 +89,12 @@ class Connection:
         self._concurrency = concurrency
         self._slots = asyncio.Semaphore(concurrency)
         self._session: aiohttp.ClientSession | None = None
+        self._is_closed = False
         self._last_notice_s = float("-inf")
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
+        """Close the connections; a later request raises RuntimeError. Idempotent."""
+        self._is_closed = True
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -125,7 +129,7 @@ class Connection:
         answer = await self._request_until(request, deadline_s, unreached_s, repeats_s)
         if answer.status < 300:
             return answer
-        raise _error_of(answer)
+        raise self._error_of(answer)
 
     async def _request_until(
         self, request: _Request, deadline_s: float, unreached_s: float, repeats_s: float
@@ -179,6 +183,8 @@ class Connection:
             return Unavailable(f"{self.url}: {reason}.", connection_error_kind(error))
 
     async def _send(self, request: _Request, headers: dict[str, str]) -> Response:
+        if self._is_closed:
+            raise RuntimeError(CLOSED)
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._concurrency),
@@ -197,19 +203,20 @@ class Connection:
             return Unavailable(f"{self.url} answered with status {answer.status}.")
         return Unavailable(problem.detail, kind_of_problem(problem))
 
-
-def _error_of(answer: Response) -> ClientError:
-    """The error that matches the status of an answer."""
-    problem = problem_of(answer.body)
-    detail = problem.detail if problem else f"The service answered with status {answer.status}."
-    if answer.status in (401, 403):
-        return ConfigurationError(f"The service denies access: {detail}")
-    if answer.status == 413:
-        return InputTooLarge(detail)
-    if answer.status >= 500 and answer.status != 501:  # which the service never answers
-        return Unavailable(detail, "server_error")
-    if problem is None or problem.code in ("no_route", "method_not_allowed"):
-        return Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator")
-    if problem.code == TAKEN_DOWN:
-        return TakenDown(detail)
-    return NotFound(detail) if answer.status in (404, 410) else InvalidInput(detail)
+    def _error_of(self, answer: Response) -> ClientError:
+        """The error that matches the status of an answer."""
+        problem = problem_of(answer.body)
+        detail = problem.detail if problem else f"The service answered with status {answer.status}."
+        if answer.status in (401, 403):
+            needs_key = problem is not None and problem.code == "unauthenticated"
+            denied = key_problem(self.url) if needs_key else f"The service denies access: {detail}"
+            return ConfigurationError(denied)
+        if answer.status == 413:
+            return InputTooLarge(detail)
+        if answer.status >= 500 and answer.status != 501:  # which the service never answers
+            return Unavailable(detail, "server_error")
+        if problem is None or problem.code in ("no_route", "method_not_allowed"):
+            return Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator")
+        if problem.code == TAKEN_DOWN:
+            return TakenDown(detail)
+        return NotFound(detail) if answer.status in (404, 410) else InvalidInput(detail)

@@ -10,17 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aggregator import errors as server_errors
 from aggregator.cli import common_options
-from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE
+from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError
 from aggregator.time_units import MINUTE_MS
-from aggregator_client import errors
 from aggregator_client.feed_ids import is_address
 
 if TYPE_CHECKING:
     from aggregator.settings import Settings
 
-BATCH_DEADLINE_S = 60.0
 READY_DEADLINE_S = 5.0
 
 
@@ -46,19 +43,14 @@ def register(commands: Any) -> None:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Follow the feeds until SIGTERM or SIGINT; with ``--once`` 1 is returned if a feed could not be read."""
+    from aggregator.cli.ingest_targets import client_errors_translated
     from aggregator.runtime.event_loop import run_loop
 
     for location in args.feeds:
         if not is_address(location) and not Path(location).is_file():
-            raise server_errors.ConfigurationError(
-                f"{location!r} is neither a file nor an http:// or https:// address."
-            )
-    try:
+            raise ConfigurationError(f"{location!r} is neither a file nor an http:// or https:// address.")
+    with client_errors_translated():
         return run_loop(_run(args, settings))
-    except errors.ConfigurationError as error:
-        raise server_errors.ConfigurationError(str(error)) from None
-    except errors.Unavailable as error:
-        raise server_errors.StoreUnavailable(str(error)) from None
 
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
@@ -72,12 +64,9 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
 
     url = args.server or service_url(settings.host, settings.port)
     async with (
-        Client(
-            url, key=settings.key, on_failure="closed", deadline_s=READY_DEADLINE_S,
-            batch_deadline_s=BATCH_DEADLINE_S,
-        ) as client,
+        Client(url, key=settings.key, on_failure="closed", deadline_s=READY_DEADLINE_S) as client,
         Fetcher() as fetcher,
-    ):  # fmt: skip
+    ):
         follower = Follower(
             client, fetcher, args.feeds, interval_s=args.every / 1000, write=partial(print, flush=True)
         )

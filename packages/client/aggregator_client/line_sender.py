@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import aiohttp
 import msgspec
 
-from aggregator_client.decision import kind_of_problem
+from aggregator_client.decision import kind_of_problem, problem_of
 from aggregator_client.errors import ClientError, ConfigurationError, InputTooLarge, NotFound, Unavailable
 from aggregator_client.retry_forever import send_until_answered
 from aggregator_client.transport import (
@@ -25,6 +25,7 @@ from aggregator_client.transport import (
     check_http_url,
     connection_error_reason,
     has_too_many_lines,
+    key_problem,
 )
 from aggregator_client.wire import Problem
 
@@ -149,15 +150,13 @@ class LineSender:
 
     def _error_of(self, status: int, body: bytes) -> ClientError:
         """The error for a request that was rejected as a whole."""
-        try:
-            problem = _decode_answer(body)
-        except msgspec.MsgspecError:
-            problem = _AnswerFields()
-        detail = problem.detail or f"{self._url} answered with status {status}; is it an aggregator?"
+        foreign = f"{self._url} answered with status {status}; is it an aggregator?"
+        problem = problem_of(body) or Problem("", "", status, foreign, "")
+        detail = problem.detail
         if status == 413:
             return InputTooLarge(detail)
         if problem.code == "unauthenticated":
-            return ConfigurationError(f"{self._url} requires a valid API key; set AGGREGATOR_KEY to one.")
+            return ConfigurationError(key_problem(self._url))
         if problem.code in ("not_found", "gone"):
             return NotFound(detail)
         if status >= 500 or status in RETRYABLE_STATUSES:
@@ -169,8 +168,6 @@ class _AnswerFields(msgspec.Struct):
     verdict: str | None = None
     keep: bool = False
     error: Problem | None = None
-    detail: str = ""
-    code: str = ""
 
 
 _decode_answer = msgspec.json.Decoder(_AnswerFields).decode

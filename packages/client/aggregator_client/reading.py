@@ -11,7 +11,7 @@ import msgspec
 
 from aggregator_client.connection import Connection
 from aggregator_client.decision import encode_article
-from aggregator_client.errors import Unavailable
+from aggregator_client.errors import InvalidInput, Unavailable
 from aggregator_client.wire import (
     ArticleOut,
     CopiesOut,
@@ -41,11 +41,11 @@ class Reader:
 
     async def get(self, id: str) -> ArticleOut:
         """A stored article. Raises NotFound."""
-        return await self._request_as(ArticleOut, "GET", f"/v1/articles/{quote(id, safe='')}")
+        return await self._request_as(ArticleOut, "GET", path_of("articles", id))
 
     async def copies(self, id: str) -> CopiesOut:
         """All articles of its duplicate group, the canonical one first. Raises NotFound."""
-        return await self._request_as(CopiesOut, "GET", f"/v1/articles/{quote(id, safe='')}/copies")
+        return await self._request_as(CopiesOut, "GET", path_of("articles", id) + "/copies")
 
     async def related(self, id: str = "", **parameters: Any) -> Sequence[RelatedOut]:
         """Articles related to a stored one; without an id, of top stories, then recent. Raises NotFound.
@@ -54,7 +54,7 @@ class Reader:
         since, until, lang, and the lists source, exclude_source and exclude_ids. Empty: none that passes them
         reaches min_score, by default .78 and more with days apart (not with half_life).
         """
-        path = f"/v1/articles/{quote(id, safe='')}/related" if id else "/v1/related"
+        path = path_of("articles", id) + "/related" if id else "/v1/related"
         return (await self._request_as(RelatedListOut, "GET", path + _query(parameters))).related
 
     async def related_to(self, article: Mapping[str, Any], **parameters: Any) -> Sequence[RelatedOut]:
@@ -69,6 +69,7 @@ class Reader:
 
         ``ids`` with the times when they were read: the latest count most.
         """
+        check_is_list("ids", ids)
         times: Mapping[str, datetime] = ids if isinstance(ids, Mapping) else {}
         read = [{"id": id, "read_at": times[id]} if id in times else id for id in ids]
         body = msgspec.json.encode({"ids": read, **parameters})
@@ -76,6 +77,7 @@ class Reader:
 
     async def related_to_each(self, ids: Sequence[str], **parameters: Any) -> RelatedBatchOut:
         """A list for each of up to 100 stored articles, for pages that are rendered in advance."""
+        check_is_list("ids", ids)
         body = msgspec.json.encode({"ids": list(ids), **parameters})
         return await self._request_as(RelatedBatchOut, "POST", "/v1/related/batch", body)
 
@@ -90,7 +92,7 @@ class Reader:
 
     async def event(self, id: str) -> EventDetailOut:
         """One event with its timeline and items. Raises NotFound."""
-        return await self._request_as(EventDetailOut, "GET", f"/v1/events/{quote(id, safe='')}")
+        return await self._request_as(EventDetailOut, "GET", path_of("events", id))
 
     async def search(self, query: str, *, limit: int = 20) -> SearchOut:
         """Articles and events with these words, or the article with this id or URL."""
@@ -105,6 +107,19 @@ class Reader:
             raise Unavailable(
                 f"{self._connection.url}{path} sent an unexpected answer ({error}).", "not_an_aggregator"
             ) from None
+
+
+def path_of(kind: str, id: str) -> str:
+    """Path of a stored article or event. Raises InvalidInput for an empty id, which is no path of its own."""
+    if not id:
+        raise InvalidInput("id: expected an id, found an empty one.", field="id")
+    return f"/v1/{kind}/{quote(id, safe='')}"
+
+
+def check_is_list(name: str, values: object, single: tuple[type, ...] = (str, bytes)) -> None:
+    """Raise TypeError for a single value, whose characters or keys would be taken for the values."""
+    if isinstance(values, single):
+        raise TypeError(f"{name}: expected a list, found one {type(values).__name__}; put it in a list.")
 
 
 def _query(parameters: Mapping[str, Any]) -> str:

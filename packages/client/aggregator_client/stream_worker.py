@@ -206,14 +206,11 @@ class StreamWorker:
         self, articles: Sequence[dict[str, Any]], entries: Sequence[StreamEntry]
     ) -> list[Decision]:
         """One Decision per article, with an answer or refused; waits until the service is ready."""
-        try:
-            return await self._client.submit_many(articles)
-        except Unavailable as error:
-            await self._wait_until_ready(error, entries)
-        try:
-            return await self._client.submit_many(articles)
-        except Unavailable as error:
-            await self._wait_until_ready(error, entries)
+        for _ in range(2):
+            try:
+                return await self._client.submit_many(articles)
+            except Unavailable as error:
+                await self._wait_until_ready(error, entries)
         return [await self._decide_alone(article, entries) for article in articles]
 
     async def _decide_alone(self, article: dict[str, Any], entries: Sequence[StreamEntry]) -> Decision:

@@ -6,12 +6,13 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
 
 from aggregator_client.client import Client
+from aggregator_client.connection import CLOSED
 from aggregator_client.decision import Decision
 from aggregator_client.wire import (
     ArticleOut,
@@ -28,7 +29,7 @@ from aggregator_client.wire import (
 T = TypeVar("T")
 
 
-class SyncClient:
+class SyncClient(AbstractContextManager["SyncClient"]):
     """Blocking ``Client`` with the same arguments and methods. Thread-safe.
 
     Use as ``with SyncClient(url) as client``, or call ``close``.
@@ -39,9 +40,6 @@ class SyncClient:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="aggregator-client", daemon=True)
         self._thread.start()
-
-    def __enter__(self) -> SyncClient:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -148,5 +146,5 @@ class SyncClient:
 
     def _run(self, make_call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if self._loop.is_closed():
-            raise RuntimeError("The client is closed; create a new one.")
+            raise RuntimeError(CLOSED)
         return asyncio.run_coroutine_threadsafe(make_call(), self._loop).result()

@@ -31,6 +31,14 @@ def authorization_headers(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
+def key_problem(url: str) -> str:
+    """The message when the service at ``url`` answers 401."""
+    return (
+        f"{url} requires a valid API key: pass one as key=, set AGGREGATOR_KEY for a command or "
+        "NEWSDEDUP_KEY for Scrapy; a new key is accepted within two seconds."
+    )
+
+
 def connection_error_reason(error: BaseException) -> str:
     """Why a request failed, in the words of the operating system where it has some ("Connection refused")."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):

@@ -8,15 +8,39 @@ ignored; those of an answer are ignored by clients. Times are RFC 3339: with an 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
-from msgspec import Meta, Struct
+import msgspec
+from msgspec import Meta
 
 TEXT = (
     "The swimming hall of Brackwater opens again on Saturday after two years of repairs. The roof, which had "
     "let in rain since a storm, was replaced, and the water is now heated by warm waste air from the ice "
     "rink next door, which saves a third of the gas. Schools may use the pool free of charge in the mornings."
 )
+
+
+class _DocumentedMeta(msgspec.StructMeta):
+    """Type of the types below, whose ``help`` shows fields with meanings instead of a long signature."""
+
+    __signature__ = None  # type: ignore[assignment]  # help prints none
+
+
+class Struct(msgspec.Struct, metaclass=_DocumentedMeta):
+    """Base class of the types below."""
+
+
+def _meaning(hint: Any) -> str:
+    parts = (*getattr(hint, "__metadata__", ()), *get_args(hint))
+    found = (part.description or "" if isinstance(part, Meta) else _meaning(part) for part in parts)
+    return next(filter(None, found), "")
+
+
+def _meanings(kind: type) -> dict[str, str]:
+    return {name: _meaning(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
+
+
+_DocumentedMeta.__slots__ = property(_meanings)  # type: ignore[attr-defined]  # pydoc reads it
 
 
 def doc(description: str, *examples: Any, **limits: Any) -> Meta:
@@ -43,6 +67,24 @@ PolicyProfile = Annotated[
         max_length=MAX_PROFILE_CHARS,
         description='Name of a policy profile of the service, or "default"; absent: selected by the source.',
     ),
+]
+
+PublishedAt = Annotated[
+    datetime | None,
+    doc("Time of publication that the outlet states; null: unknown.", "2026-11-20T08:00:00Z"),
+]
+ArrivedAt = Annotated[
+    datetime, doc("Time at which the article was stored first.", "2026-11-20T08:00:05.120000Z")
+]
+UpdatedFigures = Annotated[
+    bool, doc("Whether it repeats an article with other numbers, such as a new toll.", False)
+]
+Reversed = Annotated[bool, doc("Whether it repeats an article with a word replaced by its opposite.", False)]
+FingerprintText = Annotated[
+    str, doc("64-bit simhash as 16 hexadecimal digits.", "a6e27d385a93ac82", pattern="^[0-9a-f]{16}$")
+]
+ErrorDetail = Annotated[
+    str, doc("What was wrong, where, and what to do.", "id: expected a string, got an integer.")
 ]
 
 VerdictName = Literal["new", "related", "duplicate"]
@@ -151,10 +193,7 @@ class RelatedOut(Struct):
     title: Annotated[str, doc("Headline.", "Brackwater swimming hall opens again")]
     url: Annotated[str, doc("Address of the article; empty: it has none.", "https://gazette.example/pool")]
     source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
-    published_at: Annotated[
-        datetime | None,
-        doc("Time of publication that the outlet states; null: unknown.", "2026-11-20T08:00:00Z"),
-    ]
+    published_at: PublishedAt
     distance: Annotated[int, doc("Differing bits of the two fingerprints, 0 to 64.", 5)] = 64
     similarity: Annotated[float, doc("Cosine of the main terms, 0 to 1.", 0.61)] = 0.0
     score: Annotated[
@@ -180,10 +219,7 @@ class ReplacedArticle(Struct):
 
     title: Annotated[str, doc("Headline.", "Harbour bridge closed")]
     source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
-    published_at: Annotated[
-        datetime | None,
-        doc("Time of publication that the outlet states; null: unknown.", "2026-11-19T08:00:00Z"),
-    ]
+    published_at: PublishedAt
     verdict: Annotated[VerdictName, doc("The verdict that was answered for it.", "new")]
 
 
@@ -214,12 +250,8 @@ class OutcomeOut(Struct):
         doc("Share of a duplicate's words that no kept article of its group has, 0 to 1; else null.", 0.05),
     ]
     fuller: Annotated[bool, doc("Whether a duplicate contains the original and is longer.", False)]
-    updated_figures: Annotated[
-        bool, doc("Whether it repeats an article with other numbers, such as a new toll.", False)
-    ]
-    reversed: Annotated[
-        bool, doc("Whether it repeats an article with a word replaced by its opposite.", False)
-    ]
+    updated_figures: UpdatedFigures
+    reversed: Reversed
     text_is_article: Annotated[
         bool, doc("False: the text is a notice or a list that stands under many headlines.", True)
     ]
@@ -232,9 +264,7 @@ class OutcomeOut(Struct):
     ]
     event_id: Annotated[str | None, doc("Id of the event that the article belongs to; null: none.", "pool-1")]
     space: Annotated[str, doc("Index of the article: language group and id of its model.", "en.e816")]
-    fingerprint: Annotated[
-        str, doc("64-bit simhash as 16 hexadecimal digits.", "a6e27d385a93ac82", pattern="^[0-9a-f]{16}$")
-    ]
+    fingerprint: FingerprintText
     short: Annotated[bool, doc("Whether the text is too short for reliable wording rules.", False)]
 
 
@@ -284,13 +314,8 @@ class ArticleRef(Struct):
     title: Annotated[str, doc("Headline.", "Brackwater swimming hall opens again")]
     url: Annotated[str, doc("Address of the article; empty: it has none.", "https://gazette.example/pool")]
     source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
-    published_at: Annotated[
-        datetime | None,
-        doc("Time of publication that the outlet states; null: unknown.", "2026-11-20T08:00:00Z"),
-    ]
-    arrived_at: Annotated[
-        datetime, doc("Time at which the article was stored first.", "2026-11-20T08:00:05.120000Z")
-    ]
+    published_at: PublishedAt
+    arrived_at: ArrivedAt
 
 
 class ArticleOut(OutcomeOut):
@@ -300,13 +325,8 @@ class ArticleOut(OutcomeOut):
     url: Annotated[str, doc("Address of the article; empty: it has none.", "https://gazette.example/pool")]
     source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
     lang: Annotated[str, doc("Language code; und: none was detected.", "en")]
-    published_at: Annotated[
-        datetime | None,
-        doc("Time of publication that the outlet states; null: unknown.", "2026-11-20T08:00:00Z"),
-    ]
-    arrived_at: Annotated[
-        datetime, doc("Time at which the article was stored first.", "2026-11-20T08:00:05.120000Z")
-    ]
+    published_at: PublishedAt
+    arrived_at: ArrivedAt
     updated_at: Annotated[
         datetime,
         doc("Time at which what is stored of the article changed last.", "2026-11-20T08:00:05.120000Z"),
@@ -411,9 +431,7 @@ class ExplainSideOut(Struct):
 
     label: Annotated[str, doc("Headline or id of the article.", "Swimmers get their hall back")]
     space: Annotated[str, doc("Index of the article: language group and id of its model.", "en.e816")]
-    fingerprint: Annotated[
-        str, doc("64-bit simhash as 16 hexadecimal digits.", "a6e27d385a93ac82", pattern="^[0-9a-f]{16}$")
-    ]
+    fingerprint: FingerprintText
     figures: Annotated[
         list[str] | None,
         doc("Numbers in the text that the other lacks; null: a text is not stored.", ["1,200"]),
@@ -463,12 +481,8 @@ class ExplainOut(Struct):
     hours_apart: Annotated[float | None, doc("Hours between the two times; null: one is unknown.", 1.5)]
     common_figures: Annotated[int, doc("Number of numbers in common.", 2)]
     is_copy: Annotated[bool, doc("Whether the rules take one for a duplicate of the other.", True)]
-    updated_figures: Annotated[
-        bool, doc("Whether it repeats an article with other numbers, such as a new toll.", False)
-    ]
-    reversed: Annotated[
-        bool, doc("Whether it repeats an article with a word replaced by its opposite.", False)
-    ]
+    updated_figures: UpdatedFigures
+    reversed: Reversed
     shared_passages: Annotated[
         list[str] | None, doc("Passages in both; null: a text is not stored.", ["opens again on Saturday"])
     ]
@@ -638,9 +652,7 @@ class SearchOut(ArticlesOut):
 class ErrorOut(Struct, omit_defaults=True):
     """One error of an input: ``pointer`` or ``parameter`` says where it is."""
 
-    detail: Annotated[
-        str, doc("What was wrong, where, and what to do.", "id: expected a string, got an integer.")
-    ]
+    detail: ErrorDetail
     code: Annotated[str, doc("Stable reason of this error.", "wrong_type")]
     pointer: Annotated[
         str | None, doc("JSON pointer into the body as a URI fragment; #: the whole body.", "#/id")
@@ -659,9 +671,7 @@ class Problem(Struct, omit_defaults=True):
     ]
     title: Annotated[str, doc("The kind of error in words.", "Invalid request")]
     status: Annotated[int, doc("HTTP status.", 400)]
-    detail: Annotated[
-        str, doc("What was wrong, where, and what to do.", "id: expected a string, got an integer.")
-    ]
+    detail: ErrorDetail
     code: Annotated[str, doc("Stable code of the error.", "bad_input")]
     field: Annotated[str | None, doc("The offending part of the input; absent: no single part.", "id")] = None
     errors: Annotated[

@@ -10,7 +10,6 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Any
 
-from aggregator import errors as server_errors
 from aggregator.cli import common_options
 from aggregator.errors import EXIT_OK
 from aggregator_client import errors
@@ -75,14 +74,11 @@ def register(commands: Any) -> None:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Process entries until SIGTERM or SIGINT, or with ``--until-empty`` until none is left."""
+    from aggregator.cli.ingest_targets import client_errors_translated
     from aggregator.runtime.event_loop import run_loop
 
-    try:
+    with client_errors_translated(""):
         return run_loop(_run(args, settings))
-    except errors.ConfigurationError as error:
-        raise server_errors.ConfigurationError(str(error)) from None
-    except errors.Unavailable as error:
-        raise server_errors.StoreUnavailable(str(error)) from None
 
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:

@@ -176,6 +176,7 @@ export class Client {
 
   /** @param {Iterable<ArticleIn>} articles @param {{dryRun?: boolean}} [options] */
   async submitMany(articles, options = {}) {
+    if (typeof articles === "string") throw new TypeError("articles: expected an array, found one string.");
     const all = [...articles];
     /** @type {Decision[]} */
     const decisions = [];

@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,9 @@ from aggregator.errors import InvalidInput
 from aggregator.jsonl import check_readable
 from aggregator_archive.rows import column_hint, read_rows
 from aggregator_lab.model_writing import check_writable, save
+
+if TYPE_CHECKING:
+    from aggregator_lab.extractors.model import FittedModel
 
 Matrix = npt.NDArray[np.float64]
 
@@ -281,7 +284,24 @@ _CONTENTS = (
 
 def model_card(model: FeatureModel, file_name: str, size_bytes: int, limits: str) -> str:
     """The Markdown card of a model file; ``limits``: sentences."""
-    about, settings = dict(model.metadata), dict(model.metadata.get("settings", {}))
+    own_rows = [
+        ("Vocabulary", f"{len(model.vocabulary):,} terms"),
+        ("Matrix", f"{len(model.vocabulary):,} x {FINGERPRINT_BITS}, float16"),
+        *((f"Setting `{name}`", f"`{value}`") for name, value in model.metadata.get("settings", {}).items()),
+    ]
+    return render_card(model, file_name, size_bytes, own_rows, _CONTENTS, limits)
+
+
+def render_card(
+    model: FeatureModel | FittedModel,
+    file_name: str,
+    size_bytes: int,
+    own_rows: list[tuple[str, str]],
+    contents: str,
+    limits: str,
+) -> str:
+    """The card of any model; ``own_rows``: those of its kind, ``contents``: what the file contains."""
+    about = dict(model.metadata)
     rows = [
         ("File", f"`{file_name}`, {size_bytes:,} bytes"),
         ("Language group", f"`{model.group}`"),
@@ -292,18 +312,11 @@ def model_card(model: FeatureModel, file_name: str, size_bytes: int, limits: str
         ("Articles", f"{about.get('articles', 0):,}"),
         ("Period", str(about.get("period", "not stated"))),
         ("Index terms", f"`{model.recipe}`"),
-        ("Vocabulary", f"{len(model.vocabulary):,} terms"),
-        ("Matrix", f"{len(model.vocabulary):,} x {FINGERPRINT_BITS}, float16"),
-        *((f"Setting `{name}`", f"`{value}`") for name, value in settings.items()),
+        *own_rows,
     ]
-    return render_card(model.group, rows, _CONTENTS, limits)
-
-
-def render_card(group: str, rows: list[tuple[str, str]], contents: str, limits: str) -> str:
-    """A card of these rows; ``contents``: what the file contains."""
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
     return (
-        f"# Feature model `{group}`\n\n"
+        f"# Feature model `{model.group}`\n\n"
         f"| | |\n| --- | --- |\n{table}\n\n"
         f"{textwrap.fill(contents, 110)}\n\n{textwrap.fill(f'**Limits:** {limits}', 110)}\n"
     )

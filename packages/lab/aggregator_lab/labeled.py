@@ -6,19 +6,12 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC
 from typing import Any
 
-import msgspec
-
-from aggregator.contract.decoding import decode, to_article
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_archive.dates import DateCounts
-from aggregator_archive.rows import Columns, column_hint, read_rows
-from aggregator_client.dates import with_parsed_date
-from aggregator_client.decision import ARTICLE_FIELDS
-from aggregator_client.wire import ArticleIn
+from aggregator_archive.rows import Columns, column_hint, parse_article, read_rows
 
 DEFAULT_LANG = "en"  # of articles that declare no language
 _JUDGMENTS = dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), True)
@@ -120,19 +113,13 @@ def _read_articles(files: Sequence[str], columns: Columns) -> Iterator[tuple[dic
     """Yield each row and its article; dates that cannot be read are reported at the end."""
     dates = DateCounts()
     for row in read_rows(files, columns):
-        article = _parse_article(row)
+        try:
+            article = parse_article(row, {})
+        except InvalidInput as error:
+            raise InvalidInput(f"Article {row.get('id')!r}: {error}") from None
         dates.add(row, {}, is_read=article.published_at_ms is not None)
         yield row, article
     dates.report()
-
-
-def _parse_article(row: dict[str, Any]) -> Article:
-    given = {name: value for name, value in row.items() if name in ARTICLE_FIELDS}
-    fields = msgspec.json.encode(with_parsed_date(given, UTC)[0])
-    try:
-        return to_article(decode(fields, ArticleIn))
-    except InvalidInput as error:
-        raise InvalidInput(f"Article {row.get('id')!r}: {error}", field=error.field) from None
 
 
 def _parse_label(row: dict[str, Any], position: int) -> str:

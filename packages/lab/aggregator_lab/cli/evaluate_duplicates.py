@@ -103,14 +103,12 @@ def _published_settings(collisions: Iterable[int]) -> list[PublishedSettings]:
 
 
 async def _send_with_progress(stream: DuplicateStream, articles: list[Article]) -> None:
-    bar = open_bar(len(articles) > SENT_AT_ONCE, desc="articles", total=len(articles), unit=" articles")
-    try:
+    shown = len(articles) > SENT_AT_ONCE
+    with open_bar(shown, desc="articles", total=len(articles), unit=" articles") as bar:
         for start in range(0, len(articles), SENT_AT_ONCE):
             part = articles[start : start + SENT_AT_ONCE]
             await stream.send(part)
             bar.update(len(part))
-    finally:
-        bar.close()
 
 
 def _write_page(args: argparse.Namespace, report: duplicates.DuplicatesReport) -> None:

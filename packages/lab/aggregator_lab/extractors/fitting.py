@@ -145,18 +145,11 @@ def model_card(model: FittedModel, file: Path, limits: str) -> str:
     """The card of a model file, as that of ``aggregator_lab.fit``."""
     from aggregator_lab.fit import render_card
 
-    about, extractor = dict(model.metadata), model.extractor
-    rows = [
-        ("File", f"`{file.name}`, {file.stat().st_size:,} bytes"),
+    extractor = model.extractor
+    own_rows = [
         ("Features", f"`{extractor.name}`: {extractor.summary}; {extractor.dimensions} dimensions"),
-        ("Language group", f"`{model.group}`"),
-        ("Model id", f"`{model.id}`"),
-        ("Content hash (SHA-256)", f"`{model.content_hash}`"),
-        ("Corpus", str(about.get("corpus", "not stated"))),
-        ("Licence of the corpus", str(about.get("licence", "not stated"))),
-        ("Articles", f"{about.get('articles', 0):,}"),
-        ("Index terms", f"`{model.recipe}`"),
         ("Vocabulary of term weights", f"{len(model.idf.vocabulary):,} terms"),
         *((f"Parameter `{name}`", f"`{value}`") for name, value in extractor.parameters().items()),
     ]
-    return render_card(model.group, rows, _CONTENTS, f"{extractor.limits} {limits}")
+    limits = f"{extractor.limits} {limits}"
+    return render_card(model, file.name, file.stat().st_size, own_rows, _CONTENTS, limits)

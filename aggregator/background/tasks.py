@@ -219,7 +219,7 @@ class IndexMaintenance(PeriodicTask):
     async def follow(self) -> None:
         """Read what the leader changed."""
         self._pending_steps = None
-        await self._refresh_segments()
+        await self.refresh()
         await self._refresh_statistics()
 
     def reset(self) -> None:
@@ -227,9 +227,8 @@ class IndexMaintenance(PeriodicTask):
         self._pending_steps = None
 
     async def refresh(self) -> None:
-        """Read what runs of other processes changed; does nothing if the store is unavailable."""
-        with suppress(StoreUnavailable):
-            await self._refresh_segments()
+        """Read what runs of other processes changed. Raises StoreUnavailable."""
+        await self._index.segments.refresh_all(self._index.all_spaces)
 
     async def _compact(self) -> None:
         started_ms = self._clock()
@@ -242,9 +241,6 @@ class IndexMaintenance(PeriodicTask):
             if not 0 <= self._clock() - started_ms < self._time_budget_ms:
                 return
         self._pending_steps = None
-
-    async def _refresh_segments(self) -> None:
-        await self._index.segments.refresh_all(self._index.all_spaces)
 
     async def _refresh_statistics(self) -> None:
         now_ms = self._clock()

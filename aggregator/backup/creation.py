@@ -100,7 +100,7 @@ def _copy_models(partial: Path, indexes: Sequence[IndexSummary]) -> Iterator[Bac
             except OSError as error:
                 log.warning("%s is not part of the backup: %s", path, error.strerror)
                 continue
-            write_flushed(target / path.name, content)
+            write_flushed(target / path.name, [content])
             name = str((target / path.name).relative_to(partial))
             yield BackupFile(name, len(content), hashlib.sha256(content).hexdigest())
 
@@ -186,7 +186,7 @@ _decoder = msgspec.json.Decoder(Manifest)
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write the manifest into a directory. Raises OSError."""
     encoded = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
-    write_flushed(directory / MANIFEST_NAME, encoded + b"\n")
+    write_flushed(directory / MANIFEST_NAME, [encoded, b"\n"])
 
 
 def read_manifest(backup: Path) -> Manifest:

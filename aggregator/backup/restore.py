@@ -8,7 +8,6 @@ repeated. Into a **server** keys are copied, the format key last: no service sta
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,7 +28,6 @@ from aggregator.store.disk import (
     exclude_service,
     flush_directory,
     give_to_owner,
-    open_private,
     temporary_directory,
     write_flushed,
 )
@@ -53,12 +51,8 @@ def loaded(backup: Path, manifest: Manifest, data_dir: Path) -> Iterator[Embedde
     """A server on a new directory with the data of the backup. Raises ConfigurationError, OSError."""
     log = data_dir / LOG_DIRECTORY
     log.mkdir(mode=0o700, parents=True)
-    with open(log / _BASE_NAME, "xb", opener=open_private) as output:
-        for part in read_verified(backup, manifest.snapshot):
-            output.write(part)
-        output.flush()
-        os.fsync(output.fileno())
-    write_flushed(log / MANIFEST_NAME, f"file {_BASE_NAME} seq 1 type b\n".encode())
+    write_flushed(log / _BASE_NAME, read_verified(backup, manifest.snapshot))
+    write_flushed(log / MANIFEST_NAME, [f"file {_BASE_NAME} seq 1 type b\n".encode()])
     flush_directory(log)
     server = EmbeddedServer(data_dir)
     try:
@@ -90,7 +84,7 @@ def restore_directory(
                 f"data_dir: {data_dir} holds data, last written {age}; "
                 "choose an empty directory, or replace the data with --replace (the former log is kept)."
             )
-        _remove_directory(partial)
+        shutil.rmtree(partial, ignore_errors=True)
         with loaded(backup, manifest, partial) as server:
             asyncio.run(_check_format(server.url, remembered_ids(data_dir)))
         former = None
@@ -101,7 +95,7 @@ def restore_directory(
         (partial / LOG_DIRECTORY).rename(log)
         (partial / RECORD_NAME).replace(data_dir / RECORD_NAME)
         flush_directory(data_dir)
-        _remove_directory(partial)
+        shutil.rmtree(partial, ignore_errors=True)
         give_to_owner(data_dir)
         return former
 
@@ -235,8 +229,3 @@ async def _keep_database(url: str, number: int) -> None:
         await client.send([("SWAPDB", 0, number), *others, ("SELECT", 0)])
     finally:
         await client.close()
-
-
-def _remove_directory(path: Path) -> None:
-    if path.exists():
-        shutil.rmtree(path)

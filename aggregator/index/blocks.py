@@ -23,7 +23,7 @@ flipped in the key (``ProbePlan``).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import accumulate, combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -69,8 +69,13 @@ class BlockPlan:
                 f"Block widths must be at least 1 and add up to {FINGERPRINT_BITS}, unlike {self.widths}."
             )
         # Computed once: every article needs them.
-        object.__setattr__(self, "_block_bounds", self._compute_block_bounds())
-        masks = tuple(self._probe_masks(r) for r in range(MAX_RADIUS + 1))
+        lowest = [FINGERPRINT_BITS - end for end in accumulate(self.widths)]
+        bounds = tuple((low, (1 << w) - 1, low + w) for low, w in zip(lowest, self.widths, strict=True))
+        object.__setattr__(self, "_block_bounds", bounds)
+        masks = tuple(
+            tuple((n, _xor_masks(width, reach)) for n, (width, reach) in enumerate(reaches) if reach >= 0)
+            for reaches in (zip(self.widths, self.block_radii(r), strict=True) for r in range(MAX_RADIUS + 1))
+        )
         object.__setattr__(self, "_masks_by_radius", masks)
         flipped = [[flip.bit_count() for _, flips in each for flip in flips] for each in masks]
         bits = tuple(np.array(counts, np.uint8) for counts in flipped)
@@ -102,20 +107,6 @@ class BlockPlan:
         """How many bits each block is probed around its own value; -1: the block is not read."""
         quotient, remainder = divmod(radius, len(self.widths))
         return tuple(quotient - (block > remainder) for block in range(len(self.widths)))
-
-    def _compute_block_bounds(self) -> tuple[tuple[int, int, int], ...]:
-        shift, bounds = FINGERPRINT_BITS, []
-        for width in self.widths:
-            shift -= width
-            bounds.append((shift, (1 << width) - 1, shift + width))
-        return tuple(bounds)
-
-    def _probe_masks(self, radius: int) -> _ProbeMasks:
-        return tuple(
-            (block, _xor_masks(width, reach))
-            for block, (width, reach) in enumerate(zip(self.widths, self.block_radii(radius), strict=True))
-            if reach >= 0
-        )
 
 
 def _xor_masks(width: int, radius: int) -> tuple[int, ...]:

@@ -41,11 +41,6 @@ class BackfillStats:
     not_stored: int = 0
     left_ids: list[str] = field(default_factory=list)
 
-    def add_left(self, items: Sequence[PostedArticle]) -> None:
-        """Count articles that cannot be copied."""
-        self.not_copied += len(items)
-        self.left_ids += [item.record.id for item in items][: NAMED_IDS - len(self.left_ids)]
-
 
 class Backfill:
     """Copies the articles of the serving spaces of ``index`` by ``writer``.
@@ -70,7 +65,9 @@ class Backfill:
         """Copy all articles, each space in order of arrival, from their stored texts."""
         stats = BackfillStats()
         for space in self._index.spaces:
-            for numbers in await self._retried(partial(_number_batches, self._index, space)):
+            stored = await self._retried(partial(self._index.records.stored_numbers, space))
+            for start in range(0, len(stored), BATCH_ARTICLES):
+                numbers = stored[start : start + BATCH_ARTICLES]
                 await self._retried(partial(self._copy_stored, space, numbers, stats))
                 self._on_progress(stats)
         return stats
@@ -113,7 +110,8 @@ class Backfill:
                 left += await self._writer.replicate(posted[done : done + count])
             done += count
         stats.examined += len(posted)
-        stats.add_left(left)
+        stats.not_copied += len(left)
+        stats.left_ids += [item.record.id for item in left][: NAMED_IDS - len(stats.left_ids)]
 
 
 async def remove_deleted(index: Index, writer: DualWriter) -> None:
@@ -124,11 +122,6 @@ async def remove_deleted(index: Index, writer: DualWriter) -> None:
         if not items:
             return
         await writer.remove_deleted({item.id: item.number for item in items if item.kind == "deleted"})
-
-
-async def _number_batches(index: Index, space: str) -> list[Numbers]:
-    numbers = await index.records.stored_numbers(space)
-    return [numbers[start : start + BATCH_ARTICLES] for start in range(0, len(numbers), BATCH_ARTICLES)]
 
 
 async def _stored_article(index: Index, record: ArticleRecord) -> Article | None:

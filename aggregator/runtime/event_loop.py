@@ -22,11 +22,9 @@ T = TypeVar("T")
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
-    """Run ``main`` on uvloop where it is installed, else on asyncio's own loop."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(main)
+    """Run ``main`` on uvloop."""
+    import uvloop
+
     result: T = uvloop.run(main)
     return result
 

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from aggregator.analysis.analyzer import warm_up as load_resources
@@ -18,6 +18,7 @@ from aggregator.runtime.background_process import keep_background_running
 from aggregator.runtime.event_loop import on_stop_signal, tune_interpreter
 from aggregator.runtime.processes import ForkedProcess, on_hangup
 from aggregator.settings import Settings
+from aggregator.store.periodic_task import repeat
 
 if TYPE_CHECKING:
     from aggregator.app import AnalysisPools, Service
@@ -88,7 +89,7 @@ async def run_server(
         await check_readiness(service)
         await warm_up(service)
         tune_interpreter()
-        checking = asyncio.create_task(_repeat(READINESS_INTERVAL_S, lambda: check_readiness(service)))
+        checking = asyncio.create_task(repeat(READINESS_INTERVAL_S, lambda: check_readiness(service)))
         work = _run_background(service, peer_metrics, stop, restarts, forked_background)
         background = asyncio.create_task(work)
         try:
@@ -127,12 +128,6 @@ async def check_readiness(service: Service) -> None:
             await service.articles.foreign_index.record_writes()
 
 
-async def _repeat(interval_s: float, step: Callable[[], Awaitable[None]]) -> None:
-    while True:
-        await asyncio.sleep(interval_s)
-        await step()
-
-
 async def _run_background(
     service: Service,
     peer_metrics: PeerMetrics | None,
@@ -148,7 +143,7 @@ async def _run_background(
         return
     # What the maintenance in the background process has changed.
     maintenance = service.background.maintenance
-    refreshing = asyncio.create_task(_repeat(maintenance.interval_s, maintenance.refresh))
+    refreshing = asyncio.create_task(repeat(maintenance.interval_s, maintenance.refresh))
     if restarts is not None:
         await keep_background_running(
             service.settings, service.analysis.layout, peer_metrics.directory, restarts, stop, forked

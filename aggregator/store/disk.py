@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +38,10 @@ def flush_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_flushed(path: Path, content: bytes) -> None:
+def write_flushed(path: Path, parts: Iterable[bytes]) -> None:
     """Write a new file that only this user can read, and wait until it is on disk. Raises OSError."""
     with open(path, "xb", opener=open_private) as file:
-        file.write(content)
+        file.writelines(parts)
         file.flush()
         os.fsync(file.fileno())
 

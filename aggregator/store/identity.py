@@ -23,7 +23,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
@@ -33,6 +33,7 @@ import msgspec
 from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.store.base import Delete, Put, Store, Transaction, ValueEquals
 from aggregator.store.disk import TEMPORARY_PREFIX
+from aggregator.store.periodic_task import repeat
 
 if TYPE_CHECKING:
     from aggregator.store.redis import RedisStore
@@ -124,6 +125,7 @@ class StoreMemory:
     def __init__(self) -> None:
         self.keys: tuple[bytes, ...] = ()
         self.incident: Incident | None = None
+        self.identity = "memory"  # of the store that is read; "": it has none yet
         self.started = False
         self.pending = 0  # articles taken that are not counted yet
         self._store: RedisStore | None = None
@@ -177,6 +179,7 @@ class StoreMemory:
                 await self._store.reconnect()  # the old server, which others have left, may answer
                 values = await self._store.read([*WATCHED_KEYS, self._keys_key])
             seen = decode(values)
+            self.identity = (seen.identity or self._known or Identity("")).id
             if self._known and seen.taken < self._known.taken and self._store.is_promoted:
                 log.error("a failover lost the last %d articles", self._known.taken - seen.taken)
                 self._known = msgspec.structs.replace(self._known, taken=seen.taken)
@@ -196,9 +199,9 @@ class StoreMemory:
     async def run(self) -> None:
         """``observe``, and leave a server that has moved, until cancelled; then save."""
         assert self._store is not None
-        leaving = _repeat(PROBE_INTERVAL_S, self._store.leave_moved_server)  # also while the server hangs
+        leaving = repeat(PROBE_INTERVAL_S, self._store.leave_moved_server)  # also while the server hangs
         try:
-            await asyncio.gather(_repeat(OBSERVE_INTERVAL_S, self.observe), leaving)
+            await asyncio.gather(repeat(OBSERVE_INTERVAL_S, self.observe), leaving)
         finally:
             with contextlib.suppress(AggregatorError):
                 await self.observe()
@@ -237,13 +240,6 @@ class StoreMemory:
             log.warning(
                 "%s cannot be written (%s): the next start will not know this store", self._path, error
             )
-
-
-async def _repeat(interval_s: float, step: Callable[[], Awaitable[None]]) -> None:
-    while True:
-        await asyncio.sleep(interval_s)
-        with contextlib.suppress(AggregatorError):
-            await step()
 
 
 def memory_name(url: str, data_dir: Path) -> str:

@@ -7,6 +7,7 @@ suspended), so what a task writes must be safe on its own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import os
@@ -14,13 +15,21 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 
-from aggregator.errors import StoreUnavailable
+from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.log_limits import ChangeFilter
 from aggregator.store.base import Delete, Put, Store, Transaction, ValueEquals
 
 LEASE_TTL_INTERVALS = 3
 
 logger = logging.getLogger(__name__)
+
+
+async def repeat(interval_s: float, step: Callable[[], Awaitable[object]]) -> None:
+    """Run ``step`` every interval, until cancelled; one that fails is tried again at the next."""
+    while True:
+        await asyncio.sleep(interval_s)
+        with contextlib.suppress(AggregatorError):
+            await step()
 
 
 class Lease:

@@ -22,7 +22,7 @@ from redis.sentinel import Sentinel
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.address import parse_address
-from aggregator.store.diagnostics import describe, first_line
+from aggregator.store.diagnostics import Node, describe, describe_version, first_line
 from aggregator.store.disk import open_private
 
 # The server sends a byte per second until it has forked: it waits 5 s for further replicas.
@@ -58,7 +58,8 @@ def download_rdb(url: str, path: Path) -> RdbDump:
             "your provider, or file system snapshots of all servers."
         )
     with _connection(url) as connection:
-        server = _server_name(_call(connection, "INFO", "server"))
+        info = dict(re.findall(r"(\w+):(\S+)", _call(connection, "INFO", "server").decode(errors="replace")))
+        server = describe_version(Node("", info, {}))
         keys = int(_call(connection, "DBSIZE"))
         for words in _ONLY_THE_SNAPSHOT:
             _call(connection, "REPLCONF", *words)
@@ -79,12 +80,6 @@ def download_rdb(url: str, path: Path) -> RdbDump:
 def _call(connection: Any, *words: str) -> Any:
     connection.send_command(*words)
     return connection.read_response()
-
-
-def _server_name(info: bytes) -> str:
-    versions = dict(re.findall(r"(redis|valkey)_version:(\S+)", info.decode(errors="replace")))
-    name = "valkey" if "valkey" in versions else "redis"
-    return f"{name} {versions.get(name, 'of unknown version')}"
 
 
 @contextmanager

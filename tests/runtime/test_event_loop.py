@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import subprocess
 import sys
 
@@ -22,13 +21,12 @@ def output_of(script: str) -> str:
 
 
 def test_the_result_of_the_coroutine_is_returned() -> None:
-    """On uvloop where it is installed."""
+    """On uvloop."""
 
     async def main() -> str:
         return type(asyncio.get_running_loop()).__module__
 
-    expected = "uvloop" if importlib.util.find_spec("uvloop") else "asyncio.unix_events"
-    assert run_loop(main()) == expected
+    assert run_loop(main()) == "uvloop"
 
 
 def test_an_error_of_the_coroutine_is_raised() -> None:
@@ -39,20 +37,6 @@ def test_an_error_of_the_coroutine_is_raised() -> None:
 
     with pytest.raises(ValueError, match="no luck"):
         run_loop(main())
-
-
-def test_without_uvloop_asyncio_runs() -> None:
-    """It is an optional package."""
-    script = """
-import sys
-sys.modules["uvloop"] = None
-import asyncio
-from aggregator.runtime.event_loop import run_loop
-async def main():
-    return type(asyncio.get_running_loop()).__module__
-print(run_loop(main()))
-"""
-    assert output_of(script).startswith("asyncio.")
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])

@@ -71,9 +71,9 @@ def test_its_file_is_private(tmp_path: Path) -> None:
 
 def test_a_flushed_file_is_private_and_new(tmp_path: Path) -> None:
     """An existing file is not overwritten."""
-    write_flushed(tmp_path / "file", b"content")
+    write_flushed(tmp_path / "file", [b"con", b"tent"])
     with pytest.raises(FileExistsError):
-        write_flushed(tmp_path / "file", b"other")
+        write_flushed(tmp_path / "file", [b"other"])
 
     assert (tmp_path / "file").read_bytes() == b"content"
     assert os.stat(tmp_path / "file").st_mode & 0o777 == 0o600

@@ -46,7 +46,7 @@ def test_a_snapshot_is_a_complete_file(tmp_path: Path, diskless: str) -> None:
     content = path.read_bytes()
     assert (found.size_bytes, found.sha256) == (len(content), hashlib.sha256(content).hexdigest())
     assert (found.keys, found.database) == (2001, 0)
-    assert found.server.startswith("valkey 9")
+    assert found.server.startswith("Valkey 9")
     assert content[-9:-8] == b"\xff"  # the end of an RDB file, before its CRC-64
     assert path.stat().st_mode & 0o077 == 0
 
@@ -124,4 +124,4 @@ def test_a_redis_server_sends_a_snapshot_of_the_selected_database(redis_url: str
     found = download_rdb(url, tmp_path / "snapshot")
 
     assert (found.database, found.keys) == (2, 1)
-    assert found.server.startswith("redis 7")
+    assert found.server.startswith("Redis 7")

@@ -33,6 +33,7 @@ from aggregator.domain import (
     article_number_at,
     build_record,
     copy_metadata,
+    date_problem,
 )
 from aggregator.errors import Expired, ImplausibleClock, NotFound, TakenDown
 from aggregator.index import Index, Probe, Snapshot, keys
@@ -212,12 +213,14 @@ class Decider:
     async def _plan_repeat(self, case: _Decision, current: BindingSnapshot) -> CommitPlan:
         pending, number = case.pending, current.binding.number
         record = case.snapshot.record(number)
-        if record is not None and not case.dry_run and not is_other_source(pending.article, record):
-            updated = merge_metadata(record, as_sent(pending.article))
-            if metadata_of(updated) != metadata_of(record):
+        if record is not None:
+            same_source = not is_other_source(pending.article, record)
+            updated = merge_metadata(record, as_sent(pending.article)) if same_source else record
+            if not case.dry_run and metadata_of(updated) != metadata_of(record):
                 await self._index.articles.update_metadata(current, updated)
                 if self._dual_writer is not None:
                     await self._dual_writer.update_metadata(updated)
+            record = _with_problems(updated, pending)
         if pending.record_written and pending.number != number:
             await self._index.records.delete({pending.number: pending.analysis.space})
         return self._build_plan(case, current.binding.outcome, record, None)
@@ -228,6 +231,7 @@ class Decider:
         previous = case.snapshot.record(current.binding.number)
         if previous is not None and previous.text_hash == record.text_hash:
             record = merge_metadata(copy_metadata(previous, record), as_sent(case.pending.article))
+            record = _with_problems(record, case.pending)
         elif previous is not None and not as_sent(case.pending.article).source:
             record = replace(record, source=previous.source or record.source)
         if case.pending.record_written:  # by an earlier attempt, which read another version
@@ -287,7 +291,7 @@ class Decider:
             related=rank(near, exclude_group=own_group, limit=MAX_RELATED) if near else (),
             stored=transaction is not None and not case.dry_run,
             created=not case.dry_run and (former is not None or is_first),
-            problems=analysis.problems | (record.problems if record else 0) | outcome.problems,
+            problems=(record or analysis).problems | outcome.problems,
             profile=case.pending.profile.name,
             stored_as=case.pending.article.id if case.pending.posted_id else None,
             replaces=former,
@@ -325,16 +329,22 @@ def _is_repeat(case: _Decision, current: BindingSnapshot) -> bool:
     )
 
 
+def _with_problems(record: ArticleRecord, sent: PendingArticle) -> ArticleRecord:
+    """The record with the problems of the date that is stored, whichever request stated it."""
+    dated = replace(sent.article, published_at_ms=record.published_at_ms)
+    found = date_problem(dated, arrival_ms_of(record.first_version))
+    return replace(record, problems=sent.analysis.problems | found)
+
+
 def merge_metadata(record: ArticleRecord, article: Article) -> ArticleRecord:
     """The record with the article's title, url, source and date; empty ones keep the stored value."""
+    published_ms = article.published_at_ms
     return replace(
         record,
         title=article.title or record.title,
         url=article.url or record.url,
         source=article.source or record.source,
-        published_at_ms=record.published_at_ms
-        if article.published_at_ms is None
-        else article.published_at_ms,
+        published_at_ms=record.published_at_ms if published_ms is None else published_ms,
     )
 
 

@@ -15,7 +15,7 @@ from aggregator.analysis.features import HashedModel
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.concurrency import current_caller, yield_control
 from aggregator.dedup.policy import Policy
-from aggregator.domain import Answer, Article
+from aggregator.domain import Answer, Article, Problem
 from aggregator.errors import AggregatorError, Forbidden, NoText, NotFound, StoreUnavailable, TakenDown
 from aggregator.index.takedowns import refused_text, text_of_id
 from aggregator.ingest.commit import PendingArticle
@@ -23,6 +23,7 @@ from aggregator.ingest.load_control import BulkThrottle
 from aggregator.ingest.service import MicroBatcher, split_batches
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
+from aggregator.time_units import HOUR_MS
 from tests.support.factories import Core, core, edited, story
 from tests.support.store_steps import scan
 
@@ -261,6 +262,26 @@ async def test_the_old_text_is_still_found_through_its_exact_copy(newsroom: Core
 
     assert match is not None
     assert match.id == "b"
+
+
+async def test_a_repeat_has_the_problems_of_the_first_answer(newsroom: Core) -> None:
+    """By the date that is stored, whichever request stated it, and the first arrival; also in a dry run."""
+    late = newsroom.clock() - 9 * HOUR_MS
+    for id_, first, then, found in (
+        ("a", None, None, Problem.undated),
+        ("b", late, None, Problem.late),
+        ("c", None, newsroom.clock(), Problem(0)),
+        ("d", newsroom.clock(), None, Problem(0)),
+    ):
+        article = Article(id=id_, text=story(ord(id_)), published_at_ms=first)
+        answer = await newsroom.ingest.submit(article)
+        again = replace(article, published_at_ms=then)
+        dry = await newsroom.ingest.submit(again, dry_run=True)
+        repeated = [await newsroom.ingest.submit(sent) for sent in (again, replace(again, source="Radio"))]
+        problems = [each.problems & (Problem.late | Problem.undated) for each in (dry, *repeated)]
+
+        assert problems == [found] * 3, id_
+        assert id_ == "c" or answer.problems & (Problem.late | Problem.undated) == found
 
 
 async def test_metadata_of_a_repeat_is_refreshed(newsroom: Core) -> None:

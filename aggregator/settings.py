@@ -404,7 +404,7 @@ def _find_value(
 ) -> tuple[Any, str] | None:
     variable = ENV_PREFIX + name.upper()
     if name in given:
-        return given[name], "--" + name.replace("_", "-")
+        return given[name], "--store" if name == "store_url" else "--" + name.replace("_", "-")
     if variable in env:
         return env[variable], variable
     if name == "store_url" and env.get("REDIS_URL"):

@@ -48,7 +48,7 @@ _KEY_TEXT_PREFIX = "agg"
 NO_ADMIN_MESSAGE = (
     "role: there is no admin key. From the first key on every caller needs a key, people and crawlers that "
     "work without one included, so create an admin key first (`aggregator keys add NAME --role admin`) or "
-    "set AGGREGATOR_BOOTSTRAP_KEY."
+    "set AGGREGATOR_BOOTSTRAP_KEY (that of the service, if it has one)."
 )
 LAST_ADMIN_MESSAGE = (
     "id: {id} is the last admin key, and every caller would still need a key. Create another admin key first "

@@ -5,10 +5,10 @@ No large package is imported before a command is chosen, so ``--help`` and a mis
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import logging
 import os
-import re
 import sys
 from collections.abc import Sequence
 
@@ -29,8 +29,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not (given := list(sys.argv[1:] if argv is None else argv)):
         print(options.starting_commands(parser), file=sys.stderr)
         return EXIT_CONFIGURATION_ERROR
-    if given[0] in ("reindex", "delete-index"):  # former names of migrate
-        given = ["migrate", *(re.sub(r"^[a-z]+\.[0-9a-f]+$", r"--delete=\g<0>", text) for text in given[1:])]
     args = parser.parse_args(given)
     loaded: settings.Settings | None = None
     if argv is None and getattr(args, "command", "") in BULK_COMMANDS:
@@ -42,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.config_file = config_file.read(path) if path is not None else None
         loaded = settings.load(overrides=options.setting_overrides(args), config=args.config_file)
         configure_logging(loaded.log_level, loaded.log_format)
+        if any(getattr(args, name, False) for name in ("opens_store", "accept_store", "accept_clock")):
+            _require_store_of_service(args, loaded)
         module, _, function = args.command_path.partition(":")
         return int(getattr(importlib.import_module(module), function)(args, loaded))
     except errors.AggregatorError as error:
@@ -52,6 +52,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of standard output has closed it (`aggregator ... | head`)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
+
+
+def _require_store_of_service(args: argparse.Namespace, loaded: settings.Settings) -> None:
+    """Raise ConfigurationError for a store that the running service lacks, unless an option names it."""
+    import asyncio  # which --help need not
+
+    from aggregator.runtime.addresses import other_store
+
+    if loaded.in_memory:
+        raise errors.ConfigurationError("store: one in memory ends here; name the store of the service.")
+    if problem := asyncio.run(other_store(loaded)):
+        if args.store is None and args.data_dir is None:
+            meant = "If this store is meant, name it by --store or --data-dir."
+            raise errors.ConfigurationError(f"store: {problem} {meant}")
+        print(f"note: {problem}", file=sys.stderr)
 
 
 def _report_error(error: errors.AggregatorError, loaded: settings.Settings | None) -> int:

@@ -37,8 +37,6 @@ from aggregator.time_units import DAY_MS, wall_clock_ms
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Print the path of the backup. Raises ConfigurationError, StoreUnavailable."""
-    if settings.in_memory:
-        raise ConfigurationError("store: a memory store cannot be backed up; name the store of the service.")
     started_s = time.monotonic()
     directory = Path(args.directory)
     try:
@@ -87,8 +85,6 @@ async def _summarize(url: str) -> StoreSummary:
 
 def restore(args: argparse.Namespace, settings: Settings) -> int:
     """Restore, or verify only with ``--check``. Raises ConfigurationError, StoreUnavailable."""
-    if settings.in_memory:
-        raise ConfigurationError("store: a memory store ends here; name the store of the service.")
     if settings.store_url and args.data_dir is not None and args.store is None:
         raise ConfigurationError(
             "data_dir: store_url is set, too; say which one is meant with --store embedded or --store URL."

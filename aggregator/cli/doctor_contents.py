@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
+from http.client import HTTPException
 from typing import Literal
-
-import aiohttp
 
 from aggregator import errors
 from aggregator.app import Service, open_service
 from aggregator.errors import AggregatorError, DamagedValue, exit_code
 from aggregator.events.detection.model import LearningStatus
 from aggregator.index.upkeep.spaces import STREAM_READ, StoredSpace, count_articles, registry_of
-from aggregator.runtime.addresses import service_url
+from aggregator.runtime.addresses import get, service_url
 from aggregator.settings import Settings, is_loopback
 from aggregator.time_units import DAY_MS, format_minute, format_rfc3339
 
 KEY_EXPIRY_NOTICE_DAYS = 14
-KEY_CHECK_TIMEOUT_S = 2.0
 MIN_TEXTS_FOR_MEMORY_RATIO = 1000  # with fewer the quotient would show the fixed memory of the store
 MAX_LAG_COUNTED_ARTICLES = 5000  # a greater lag is reported as "more than"
 LAG_NOTE_ABOVE_ARTICLES = 1000  # a detector interval of some seconds may leave this many
@@ -81,26 +81,28 @@ async def _check_clock(service: Service) -> list[Finding]:
 
 
 async def _check_keys(service: Service) -> list[Finding]:
-    now_ms = service.clock()
+    now_ms, settings = service.clock(), service.settings
     keys = await service.edge.api_keys.list_keys()
     active = [key for key in keys if key.is_active(now_ms)]
-    bootstrap_key = service.settings.bootstrap_key
-    if not active and not bootstrap_key:
-        url = service_url(service.settings.host, service.settings.port)
-        with contextlib.suppress(aiohttp.ClientError, TimeoutError):
-            if (await fetch(url + "/v1/events?limit=1", KEY_CHECK_TIMEOUT_S))[0] == 401:
-                return [ok("access", "No keys in the store; the running service requires its bootstrap key.")]
-        return [_no_keys_finding(service.settings, len(keys))]
+    has_admin, status = settings.bootstrap_key or any(key.allows("admin") for key in active), 0
+    if not has_admin:  # a running service may have a bootstrap key that these settings lack; it does not say
+        with contextlib.suppress(OSError, HTTPException):
+            url = service_url(settings.host, settings.port)
+            status = (await asyncio.to_thread(get, f"{url}/v1/events?limit=1"))[0]
+    if not has_admin and not keys:
+        who = "its bootstrap key or a user of its proxy"
+        required = ok("access", f"No keys in the store; the running service requires {who}.")
+        return [required if status == HTTPStatus.UNAUTHORIZED else _no_keys_finding(settings)]
     roles = ", ".join(f"{count} {role}" for role, count in sorted(Counter(k.role for k in active).items()))
     counts = f"{len(active)} active key{'s' * (len(active) != 1)}{f' ({roles})' if roles else ''}"
-    bootstrap = f"bootstrap key {'set' if bootstrap_key else 'not set'}"
+    bootstrap = f"bootstrap key {'set' if settings.bootstrap_key else 'not set'}"
     findings = [ok("access", f"{counts}, {len(keys) - len(active)} expired; {bootstrap}.")]
-    if not bootstrap_key and not any(key.allows("admin") for key in active):
-        sentence = (
-            "There are keys but no active admin key and no bootstrap key, so some requests are refused to "
-            "everybody; create one with `aggregator keys add NAME --role admin`."
-        )
-        findings.append(wrong("access", sentence, errors.EXIT_PARTIAL_FAILURE))
+    if not (has_admin or settings.auth_disabled or "=admin" in settings.user_roles):
+        lack = "There are keys but no active admin key" if active else f"All {len(keys)} keys have expired"
+        create = "create an admin key with `aggregator keys add NAME --role admin`."
+        problem = f"{lack}: unless the service has a bootstrap key, which these settings lack, {create}"
+        finding = note if status else partial(wrong, code=errors.EXIT_PARTIAL_FAILURE)
+        findings.append(finding("access", problem))
     notice_until_ms = now_ms + KEY_EXPIRY_NOTICE_DAYS * DAY_MS
     for key in active:
         if key.expires_ms is not None and key.expires_ms < notice_until_ms:
@@ -112,26 +114,16 @@ async def _check_keys(service: Service) -> list[Finding]:
     return findings
 
 
-async def fetch(url: str, timeout_s: float) -> tuple[int, bytes]:
-    """Status and body of a GET without a key. Raises TimeoutError or aiohttp.ClientError."""
-    timeout = aiohttp.ClientTimeout(total=timeout_s)
-    async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as response:
-        return response.status, await response.read()
-
-
-def _no_keys_finding(settings: Settings, expired_count: int) -> Finding:
-    create = "create a key with `aggregator keys add NAME --role admin`."
+def _no_keys_finding(settings: Settings) -> Finding:
     if settings.auth_disabled:
         return note("access", "No keys: the service is open to every machine that can reach it.")
-    if expired_count:
-        expired = f"All {expired_count} keys have expired, so every request is rejected; {create}"
-        return wrong("access", expired, errors.EXIT_CONFIGURATION_ERROR)
     problem = f"everybody who reaches {settings.public_url} may read and write"
     if not is_loopback(settings.host):
         problem = f"the service does not start on {settings.host}, which other machines can reach"
     elif not settings.public_url or settings.user_header:
         return note("access", "No keys: the service is open to every program on this machine.")
-    return wrong("access", f"No keys: {problem}; {create}", errors.EXIT_CONFIGURATION_ERROR)
+    problem += "; create a key with `aggregator keys add NAME --role admin`."
+    return wrong("access", f"No keys: {problem}", errors.EXIT_CONFIGURATION_ERROR)
 
 
 async def _check_detector(service: Service) -> list[Finding]:

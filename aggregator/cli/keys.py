@@ -6,9 +6,9 @@ import argparse
 import sys
 
 from aggregator.auth.api_keys import ApiKey, ApiKeys
-from aggregator.errors import EXIT_OK, ConfigurationError
+from aggregator.errors import EXIT_OK
 from aggregator.index.upkeep import format_version
-from aggregator.runtime.addresses import with_options
+from aggregator.runtime.addresses import describe_store, with_options
 from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings
 from aggregator.store.factory import open_store, with_running_store_url
@@ -23,8 +23,6 @@ FIRST_KEY_NOTICE = (
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Add, list, revoke or rotate keys. A new key is printed once and cannot be shown again."""
-    if settings.in_memory:
-        raise ConfigurationError("store: keys in memory are lost at exit; name the store of the service.")
     return run_loop(_run(args, settings))
 
 
@@ -50,8 +48,8 @@ async def _create_key(args: argparse.Namespace, api_keys: ApiKeys, settings: Set
         args.name, args.role, expires_ms=expires_ms, sources=tuple(args.source), keep_admin=True
     )
     if is_first:
-        place = "store_url" if settings.store_url.startswith("redis") else settings.data_dir
-        print(with_options(FIRST_KEY_NOTICE.format(store=place), settings), file=sys.stderr)
+        notice = FIRST_KEY_NOTICE.format(store=describe_store(settings))
+        print(with_options(notice, settings), file=sys.stderr)
     return text
 
 

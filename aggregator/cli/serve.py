@@ -44,7 +44,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             record_start(args.config_file, Path(chosen.data_dir))
         if args.config_file is not None:
             say(chosen, f"configuration file: {args.config_file.path.absolute()}")
-        say(chosen, describe_store(chosen))
+        say(chosen, f"store: {describe_store(chosen)}")
         if chosen.workers > 1:
             return supervise(chosen)
         with temporary_directory() as runtime_dir:

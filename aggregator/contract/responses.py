@@ -192,6 +192,7 @@ class HealthOut(Struct):
 
     status: Annotated[Literal["ok"], doc("Always ok.", "ok")]
     version: Annotated[str, doc("Version.", "0.1.0")]
+    store: Annotated[str, doc("Identity of the store, or memory; empty: none yet.", "5d0c7e1b9a3f4e26")]
 
 
 class ReadyOut(Struct):

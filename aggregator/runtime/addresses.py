@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import errno
 import http.client
+import json
 import logging
 import os
 import re
@@ -18,12 +20,19 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from aggregator.errors import ConfigurationError
+from aggregator.errors import AggregatorError, ConfigurationError
 from aggregator.settings import Settings
+from aggregator.store.factory import checked_store, with_running_store_url
 
 DEMO_INTERVAL_S = 0.2
-READINESS_TIMEOUT_S = 5.0
-_STORE_COMMAND = re.compile(r"`aggregator ((?:audit|doctor|keys|migrate|restore|serve)\b[^`]*)`")
+ANSWER_TIMEOUT_S = 5.0
+_STORE_OPTIONS = ("--config", "--store", "--data-dir")
+_MODEL_OPTIONS = (*_STORE_OPTIONS, "--models-dir", "--migration-models-dir")
+_SERVICE_OPTIONS = (*_MODEL_OPTIONS, "--host", "--port")
+# Options that a hint repeats, where these are not those of the store. A demonstration gets its own.
+_SHARED = {"serve --demo": ("--host", "--port"), "serve": _SERVICE_OPTIONS, "doctor": _SERVICE_OPTIONS}
+_SHARED |= {"audit": _MODEL_OPTIONS, "migrate": _MODEL_OPTIONS, "ingest": ("--config", "--server")}
+_COMMAND = re.compile(r"`aggregator ((?:audit|backup|doctor|ingest|keys|migrate|restore|serve)\b[^`]*)`")
 
 log = logging.getLogger("aggregator.serve")
 
@@ -35,31 +44,27 @@ def service_url(host: str, port: int) -> str:
 
 
 def command(subcommand: str, settings: Settings) -> str:
-    """A command in backquotes, as a shell here finds it, with what chose this store and port.
-
-    Only ``serve`` and ``doctor`` take every setting: others name a store by ``--store``, and no port.
-    """
-    started_as, given = Path(sys.argv[0]), [] if "--server" in subcommand else sys.argv[1:]
+    """A command in backquotes, as a shell here finds it, with the options of this one that it must share."""
+    name, started_as = subcommand.split(maxsplit=1)[0], Path(sys.argv[0])
     is_on_path = shutil.which("aggregator") is not None or started_as.name != "aggregator"
     words = ["aggregator" if is_on_path else os.path.relpath(started_as), subcommand]
-    takes_all = subcommand.split(maxsplit=1)[0] in ("serve", "doctor")
-    store_option = "--store-url" if takes_all else "--store"
-    for name in ("--config", "--store-url", "--store"):
-        follows = [after for before, after in pairwise(given) if before == name]
-        for value in follows + [word.partition("=")[2] for word in given if word.startswith(f"{name}=")]:
-            words.append(f"{store_option if 'store' in name else name} {shlex.quote(redact_url(value))}")
-    text = " ".join(given)  # a file that it names sets the rest
-    chosen = [n for n in ("--data-dir", "--port") if "--config" not in text or n in text]
-    if "--data-dir" in chosen and settings.data_dir != Settings().data_dir and not settings.store_url:
-        words.append(f"--data-dir {shlex.quote(settings.data_dir)}")
-    if takes_all and "--port" in chosen and settings.port != Settings().port:
-        words.append(f"--port {settings.port}")
+    given = {"--server": service_url(settings.host, settings.port)}
+    if "--config" not in sys.argv and settings.data_dir != Settings().data_dir and not settings.store_url:
+        given["--data-dir"] = settings.data_dir
+    for word, following in pairwise((*sys.argv[1:], "")):
+        option, equals, value = word.partition("=")
+        given["--store" if option == "--store-url" else option] = value if equals else following
+    if "--port" in given or ("--config" not in given and settings.port != Settings().port):
+        given["--port"] = str(settings.port)
+    for option in _SHARED.get(subcommand, _SHARED.get(name, _STORE_OPTIONS)):
+        if option in given:
+            words.append(f"{option} {shlex.quote(redact_url(given[option]))}")
     return f"`{' '.join(words)}`"
 
 
 def with_options(text: str, settings: Settings) -> str:
     """A message whose commands name the store of these settings, too."""
-    return _STORE_COMMAND.sub(lambda found: command(found[1], settings), text)
+    return _COMMAND.sub(lambda found: command(found[1], settings), text)
 
 
 def say(settings: Settings, text: str) -> None:
@@ -71,13 +76,13 @@ def say(settings: Settings, text: str) -> None:
 
 
 def describe_store(settings: Settings) -> str:
-    """One line that names the store, without its password."""
+    """The store, without its password."""
     if settings.in_memory:
-        return "store: memory; all data is lost at exit"
+        return "memory; all data is lost at exit"
     if settings.store_url:
-        return f"store: {redact_url(settings.store_url)}"
+        return redact_url(settings.store_url)
     directory = Path(settings.data_dir).absolute()
-    return f"store: embedded Valkey in {directory} (appendfsync {settings.appendfsync})"
+    return f"embedded Valkey in {directory} (appendfsync {settings.appendfsync})"
 
 
 def redact_url(url: str) -> str:
@@ -106,7 +111,11 @@ def bind_error(settings: Settings, error: OSError) -> ConfigurationError:
 async def announce(settings: Settings, port: int) -> None:
     """Print the URL and whether the service is ready; with ``settings.demo``, replay the demonstration."""
     url = service_url(settings.host, port)
-    state = "ready" if await asyncio.to_thread(_is_ready, url) else "not ready"
+    try:
+        is_ready = (await asyncio.to_thread(get, f"{url}/readyz"))[0] == HTTPStatus.OK
+    except (OSError, http.client.HTTPException):  # nothing answers in time; the log says why it is not ready
+        is_ready = True
+    state = "ready" if is_ready else "not ready"
     say(settings, f"{state} on {url}")
     say(settings, f"next: {next_step(dataclasses.replace(settings, port=port), url, state)}")
     if settings.demo:
@@ -123,17 +132,36 @@ def next_step(settings: Settings, url: str, state: str) -> str:
     return f"open {url}/, which shows how to send the first article; {doctor} checks the rest"
 
 
-def _is_ready(url: str) -> bool:
-    """Whether ``/readyz`` answers 200; the log says why it does not. True if nothing answers in time."""
+def get(url: str, timeout_s: float = ANSWER_TIMEOUT_S) -> tuple[int, bytes]:
+    """Status and body of a GET without a key. Raises OSError, TimeoutError included, and HTTPException."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=READINESS_TIMEOUT_S)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout_s)
+    with contextlib.closing(connection):
+        connection.request("GET", f"{parts.path}?{parts.query}")
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+
+async def other_store(settings: Settings) -> str:
+    """One sentence if the service of these settings uses another store than they name; "": not known to."""
+    from aggregator.index.upkeep import format_version  # imports numpy
+    from aggregator.store.identity import identities_of
+
+    url, own = service_url(settings.host, settings.port), ["memory"] if settings.in_memory else []
     try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == HTTPStatus.OK
-    except (OSError, http.client.HTTPException):
-        return True
-    finally:
-        connection.close()
+        identity = json.loads(get(f"{url}/healthz")[1])["store"]
+        located = with_running_store_url(settings)
+        if located.store_url and not settings.in_memory:
+            async with checked_store(located.store_url, format_version.check) as store:
+                own = await identities_of(store)
+            identity = identity or own[0]  # of a new store
+    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AggregatorError):
+        return ""  # no service, another program, or a store that the command itself reports
+    if identity in own:
+        return ""
+    remedy = "give this command the --config, --store or --data-dir of that service, or its variables."
+    used = f"the store that the service on {url} uses ({identity or 'new'}), and names when it starts"
+    return f"{describe_store(settings)} is not {used}: {remedy}"
 
 
 async def run_demo(url: str, key: str = "") -> None:

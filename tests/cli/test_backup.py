@@ -42,12 +42,12 @@ def test_a_store_that_is_not_running_is_backed_up(
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("backup", "out", "--store", "memory"), "a memory store cannot be backed up"),
+        (("backup", "out", "--store", "memory"), "one in memory ends here"),
         (("backup", "out", "--data-dir", "absent"), "absent does not exist, so there is nothing to back up"),
         (("backup", "/proc/none"), "directory: /proc/none cannot be written"),
         (("backup", "out", "--keep", "0"), "'0' is not an integer of at least 1"),
         (("restore", "absent"), "absent neither is a backup nor contains one"),
-        (("restore", "absent", "--store", "memory"), "a memory store ends here"),
+        (("restore", "absent", "--store", "memory"), "one in memory ends here"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(

@@ -43,7 +43,7 @@ def test_keys_and_detector_lag_are_reported(
     assert before["events"] == [
         "ok: The detector is 0 articles behind since its last checkpoint.",
         "note: Learning: 0 of 7 days. Until then routine may fire; "
-        "`aggregator ingest FILE --backfill` shortens it.",
+        f"`aggregator ingest FILE --backfill --server http://127.0.0.1:{free_port}` shortens it.",
         "ok: The newest 0 events can be read; 0 webhook deliveries pending.",
     ]
     assert (
@@ -91,8 +91,8 @@ def test_missing_and_expired_keys_are_reported(
         await store.close()
 
     asyncio.run(add_expired_key())
-    assert access_findings()[1][0].startswith(
-        "wrong: All 1 keys have expired, so every request is rejected; "
+    assert access_findings()[1][1].startswith(
+        "wrong: All 1 keys have expired: unless the service has a bootstrap key, which these settings lack, "
     )
 
 

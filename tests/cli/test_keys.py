@@ -145,6 +145,6 @@ def test_configured_keys_are_never_printed(
 
 
 def test_keys_in_a_memory_store_are_rejected(capsys: pytest.CaptureFixture[str]) -> None:
-    """They would be lost when the command exits."""
+    """They would be one in memory ends here."""
     assert main(["keys", "list", "--store", "memory"]) == 2
-    assert "lost at exit" in capsys.readouterr().err
+    assert "one in memory ends here" in capsys.readouterr().err

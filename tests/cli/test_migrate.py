@@ -62,10 +62,10 @@ def test_nothing_is_copied_before_the_service_writes_to_both_indexes(
 
 
 def test_without_a_migration_nothing_is_copied_and_the_steps_are_printed(
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """That is a success; the first step is to name the models."""
-    assert run("migrate", "--store", "memory") == 0
+    assert run("migrate", "--data-dir", str(tmp_path)) == 0
 
     said, *steps = capsys.readouterr().err.splitlines()
     assert said == "Nothing to copy. A change of model has these steps:"
@@ -97,14 +97,3 @@ def test_an_article_without_text_is_named_and_may_be_left_out(
         assert "next 3." in capsys.readouterr().err
     with serving_alone(tmp_path, *migrating, "--migration-serve") as (_, url), urlopen(f"{url}/readyz") as ok:
         assert ok.status == 200
-
-
-@pytest.mark.parametrize("former_name", ["reindex", "delete-index"])
-def test_former_names_work_and_are_not_listed(former_name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Scripts that call them continue."""
-    assert run("--help") == 0
-    assert former_name not in capsys.readouterr().out.replace("`", "")
-
-    deletes = former_name == "delete-index"
-    assert run(former_name, "--store", "memory", *(["en.0000"] * deletes)) == (2 if deletes else 0)
-    assert ("en.0000" in capsys.readouterr().err) == deletes

@@ -36,14 +36,37 @@ def test_a_command_can_be_typed_as_it_is(tmp_path: Path, monkeypatch: pytest.Mon
         "sys.argv", [str(program), "serve", "--config", "my.toml", "--store-url=redis://u:p@a/1"]
     )
     chosen = command("doctor", Settings(store_url="redis://u:p@a/1", data_dir="b"))
-    assert chosen == "`aggregator doctor --config my.toml --store-url redis://a/1`"
+    assert chosen == "`aggregator doctor --config my.toml --store redis://a/1`"
     hint = with_options(
         "See `aggregator keys list`; `aggregator fit` fits.", Settings(store_url="redis://a/1")
     )
     assert hint == ("See `aggregator keys list --config my.toml --store redis://a/1`; `aggregator fit` fits.")
-    assert command("ingest FILE --server URL", Settings()) == "`aggregator ingest FILE --server URL`"
+    ingest = "`aggregator ingest FILE --config my.toml --server http://127.0.0.1:9000`"
+    assert command("ingest FILE", other) == ingest
     monkeypatch.setattr("sys.argv", [str(program), "serve", "--config", "my.toml", "--port=9000"])
     assert command("doctor", other) == "`aggregator doctor --config my.toml --port 9000`"
+
+
+def test_a_hint_repeats_what_chose_store_models_and_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As given, also equal to the default or next to a store; a demonstration gets a store of its own."""
+    given = "--host ::1 --port 8080 --models-dir m --store embedded --data-dir var --workers 2"
+    monkeypatch.setattr("sys.argv", ["doctor", *given.split()])
+    settings = Settings(host="::1", models_dir="m", workers=2)
+    store = "--store embedded --data-dir var"
+
+    for name in ("doctor", "serve"):
+        assert command(name, settings) == f"`aggregator {name} {store} --models-dir m --host ::1 --port 8080`"
+    assert command("serve --demo", settings) == "`aggregator serve --demo --host ::1 --port 8080`"
+    assert with_options("`aggregator migrate --delete x`; `aggregator backup DIR`.", settings) == (
+        f"`aggregator migrate --delete x {store} --models-dir m`; `aggregator backup DIR {store}`."
+    )
+    assert with_options("`aggregator ingest FILE --backfill` helps.", settings) == (
+        "`aggregator ingest FILE --backfill --server 'http://[::1]:8080'` helps."
+    )
+    monkeypatch.setattr("sys.argv", ["doctor", "--store=redis://a:p@b", "--data-dir=d"])
+    assert command("keys list", Settings(store_url="redis://a:p@b", data_dir="d")) == (
+        "`aggregator keys list --store redis://b --data-dir d`"
+    )
 
 
 def test_a_password_is_never_printed() -> None:
@@ -78,7 +101,7 @@ def test_an_address_without_secrets_is_unchanged() -> None:
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        (Settings(store_url="memory"), "store: memory; all data is lost at exit"),
+        (Settings(store_url="memory"), "memory; all data is lost at exit"),
         (Settings(data_dir="/srv/news", appendfsync="always"), "in /srv/news (appendfsync always)"),
     ],
 )

@@ -18,9 +18,9 @@ from aggregator.http.app_keys import METRICS, OPENAPI_DOCUMENT, PEER_METRICS, SE
 from aggregator.http.metrics import CONTENT_TYPE, store_info
 
 
-async def health(request: web.Request) -> HealthOut:
+async def health(service: Service) -> HealthOut:
     """Liveness check. The process handles requests."""
-    return HealthOut(status="ok", version=__version__)
+    return HealthOut("ok", __version__, service.articles.index.memory.identity)
 
 
 async def ready(service: Service) -> ReadyOut | web.Response:

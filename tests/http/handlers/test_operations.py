@@ -19,7 +19,8 @@ async def test_the_liveness_check_ignores_the_store(client: Client) -> None:
     """200 while the process handles requests."""
     response = await client.get("/healthz?probe=1")
 
-    assert (response.status, (await response.json())["status"]) == (200, "ok")
+    body = await response.json()
+    assert (response.status, body["status"], body["store"]) == (200, "ok", "memory")
 
 
 async def test_readiness_follows_the_store(client: Client, service: FakeService) -> None:

@@ -43,7 +43,7 @@ from aggregator.events.repository import (
     merge_chain,
     number_key,
 )
-from aggregator.events.storylines import Storylines
+from aggregator.events.storylines import Storylines, headline_alternatives
 from aggregator.index import StoredArticle
 from aggregator.store.base import Delete, Put, StreamAdd, Transaction, ValueEquals, Write
 from aggregator.store.optimistic import commit_attempts
@@ -51,6 +51,7 @@ from aggregator.store.optimistic import commit_attempts
 encode_msgpack = msgspec.msgpack.Encoder().encode
 _encode_json = msgspec.json.Encoder().encode
 MAX_COMMIT_ATTEMPTS = 32
+MAX_RANKED = 100  # articles whose headlines are compared, the newest
 
 T = TypeVar("T")
 ArticleReader = Callable[[Sequence[str]], Awaitable[Mapping[str, StoredArticle]]]
@@ -251,10 +252,19 @@ class EditorActions:
                 result = await plan(unit)
                 if not unit.has_changes:
                     break
+                unit.events |= {id_: await self._titled(event) for id_, event in unit.events.items()}
                 overrides = unit.overrides.next_revision(at_ms)
                 if not await unit.commit(Put(OVERRIDES_KEY, encode_msgpack(overrides))):
                     break
             return unit, result
+
+    async def _titled(self, event: Event) -> Event:
+        """The event, under the best headline that is left if it lost its own."""
+        if event.headline_id or not event.items:
+            return event
+        stored = (await self._get_articles(event.items[-MAX_RANKED:])).values()
+        best = headline_alternatives([article.record for article in stored], "")[:1]
+        return replace(event, headline_id=best[0].id, title=best[0].title) if best else event
 
     async def _plan(self, unit: EventUnitOfWork, action: EditorAction) -> Event:
         if action.action == "merge":
@@ -311,9 +321,8 @@ class EditorActions:
             facts = new | {id_: item for id_, item in held.items() if id_ in new}
             left = replace(undone, first=undone.first or action.first)  # it goes with its article
             into = newsroom.restore_items(into, facts, left)
-            if records and not into.title:
-                first, languages = records[0], {record.lang for record in records} - {""}
-                into = replace(into, title=first.title, headline_id=first.id, languages=tuple(languages))
+            if not into.languages:
+                into = replace(into, languages=tuple({record.lang for record in records} - {""}))
             unit.put(newsroom.record_action(into, action), "action", action.at_ms)
         unit.place({record.id: record.first_version for record in records}, into)
         return unit.events[action.event]

@@ -25,8 +25,7 @@ MAY_FALL = ("missing", "trapped", "hostages")  # of all others a lower number is
 TOLL = "toll"  # of a headline that does not say of what
 _CLAUSE = re.compile(r"[,;:!?()|，；：、。！？（）—–]\s*(?!\d)|\.\s|\s-\s")
 _UNCOUNTED = re.compile(
-    r"(?<!\d)(?:\d+[.,]\d{1,2}(?!\d)|(?:19|20)\d\d(?!\d)|\d+(?=[-–][^\W\d]))"
-    r"|[$€£¥₹]\s?\d[\d.,]*|\d[\d.,]*\s?[%$€£¥₹]"
+    r"(?<!\d)(?:\d+[.,]\d{1,2}(?!\d)|(?:19|20)\d\d(?!\d)|\d+(?=\s?[%$€£¥]|[-–][^\W\d]))|[$€£¥]\s?[\d.,]+"
 )
 
 # When, where and what one headline says: the number of each kind.

@@ -269,9 +269,7 @@ def restore_items(event: Event, items: Mapping[str, Item], left: EditorAction) -
     id_, title, is_chosen = left.headline or ("", "", False)
     if id_ not in items or event.chosen_headline:
         return event
-    if is_chosen:
-        return _choose_headline(event, id_, title)
-    return event if event.headline_id else replace(event, headline_id=id_, title=title)
+    return _choose_headline(event, id_, title) if is_chosen else replace(event, headline_id=id_, title=title)
 
 
 def rejoin(detected: DetectedEvent, saved: Event, absorbed_by_editors: Iterable[Event] = ()) -> Event:
@@ -283,6 +281,9 @@ def rejoin(detected: DetectedEvent, saved: Event, absorbed_by_editors: Iterable[
     for absorbed in absorbed_by_editors:
         event = merge_into(event, absorbed)
     event = add_items(remove_items(event, saved.removed), saved.added, saved.first)
+    has_lost = not detected.title or detected.headline_id in saved.removed
+    if has_lost and saved.headline_id in event.items and not saved.chosen_headline:
+        event = replace(event, headline_id=saved.headline_id, title=saved.title)
     event = _with_choice(event, saved.chosen_headline)
     return replace(event, removed=saved.removed, added=saved.added)
 

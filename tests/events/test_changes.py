@@ -267,7 +267,7 @@ class FakeArticles:
             item.id: SimpleNamespace(
                 record=SimpleNamespace(
                     id=item.id, first_version=item.first_version, title=item.title, source=item.source,
-                    lang=item.lang, publication_ms=item.arrived_ms,
+                    lang=item.lang, publication_ms=item.arrived_ms, terms=item.terms,
                 )
             )
             for item in self.stream.items
@@ -485,6 +485,7 @@ async def test_a_removed_item_does_not_come_back(room: Newsroom) -> None:
 
     event = await room.act(bridge.id, "remove_item", item=headline.id)
     assert headline.id not in event.items and headline.title.casefold() != event.title.casefold()
+    assert event.headline_id in event.items and event.title in {i.title for i in room.stream.items}
     room.stream.items.append(replace(headline, number=headline.number + 1, arrived_ms=at(31)))
     room.stream.burst(3, start=32)
     await room.tick(40)

@@ -108,13 +108,15 @@ def test_the_headline_leaves_with_its_article() -> None:
 
 
 def test_the_headline_returns_with_its_article() -> None:
-    """If the event has no other one meanwhile."""
+    """Also if the event got another one meanwhile, unless an editor chose it."""
     left = replace(act("remove_item"), headline=("a1", STORM.title, False))
     gone, items = newsroom.remove_items(STORM, ["a1"]), {"a1": items_of(STORM)["a1"]}
     other = replace(gone, headline_id="a2", title="Pier closed")
 
     assert newsroom.restore_items(gone, items, left).title == STORM.title
-    assert newsroom.restore_items(other, items, left).headline_id == "a2"
+    assert newsroom.restore_items(other, items, left).headline_id == "a1"
+    chosen = newsroom.apply_action(gone, act("choose_headline", item="a2"), "Pier closed")
+    assert newsroom.restore_items(chosen, items, left).headline_id == "a2"
     assert newsroom.restore_items(gone, {"a9": items["a1"]}, left).headline_id == ""
 
 

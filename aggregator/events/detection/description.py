@@ -62,9 +62,10 @@ def typical_headline(
     The item with the id ``kept`` is returned unless another one is better by more than ``SIDE``. A headline
     with a lower figure than ``least`` is outdated; it is returned only if all are.
     """
-    langs = Counter(member.lang for member in cluster.members.values())
+    titled = [member for member in cluster.members.values() if member.title] or [*cluster.members.values()]
+    langs = Counter(member.lang for member in titled)
     lang = max(langs, key=lambda lang: (langs[lang], lang))
-    members = [member for member in cluster.members.values() if member.lang == lang]
+    members = [member for member in titled if member.lang == lang]
     members = [member for member in members if not _CUT.search(member.title)] or members
     members = [m for m in members if not newer_figures(m.title, m.lang, least or {})] or members
     weights = dict(zip(cluster.term_sums, map(weigh, cluster.term_sums), strict=True))

@@ -120,12 +120,6 @@ def peak(times: Collection[int], window_ms: int) -> int:
     return most
 
 
-def usual_rate(event: DetectedEvent) -> str:
-    """The usual number of items in one window: "usually 4.7", below 0.1 "usually none"."""
-    usual = event.expected
-    return "usually none" if usual < 0.1 else f"usually {usual:.{int(usual < 10)}f}"
-
-
 def size_text(event: DetectedEvent) -> str:
     """Its items and outlets, such as "21 items from 3 outlets"."""
     outlets = len(event.sources)

@@ -112,18 +112,17 @@ class Outbox(msgspec.Struct, frozen=True):
             if result is not None and result.error is None:
                 continue
             error = (result.error or "") if result is not None else ""
+            tried = msgspec.structs.replace(delivery, attempts=delivery.attempts + 1, result=error)
             if delivery.hook in unsubscribed:
                 dead.append(msgspec.structs.replace(delivery, result=error or "the webhook was disabled"))
             elif result is None:
                 pending.append(delivery)
+            elif delivery.attempts >= len(RETRY_DELAYS_S):
+                dead.append(tried)
             else:
-                tried = msgspec.structs.replace(delivery, attempts=delivery.attempts + 1, result=error)
-                if delivery.attempts >= len(RETRY_DELAYS_S):
-                    dead.append(tried)
-                else:
-                    delay_s = RETRY_DELAYS_S[delivery.attempts] * (1 + 0.2 * jitter)
-                    due_ms = now_ms + int(max(delay_s, result.retry_after_s) * 1000)
-                    pending.append(msgspec.structs.replace(tried, due_ms=due_ms))
+                delay_s = RETRY_DELAYS_S[delivery.attempts] * (1 + 0.2 * jitter)
+                due_ms = now_ms + int(max(delay_s, result.retry_after_s) * 1000)
+                pending.append(msgspec.structs.replace(tried, due_ms=due_ms))
         return Outbox(self.position, tuple(pending)), dead
 
     def requeue(self, letter: Delivery, now_ms: int) -> Outbox:

@@ -109,8 +109,7 @@ def _add_element(
 ) -> ElementTree.Element:
     clean = {key: _XML_ILLEGAL_CHARS.sub("", value) for key, value in attributes.items()}
     element = ElementTree.SubElement(parent, name, clean)
-    if text:
-        element.text = _XML_ILLEGAL_CHARS.sub("", text)
+    element.text = _XML_ILLEGAL_CHARS.sub("", text) or None
     return element
 
 
@@ -178,9 +177,5 @@ def _format_message(notification: ChangeNotification, event_filter: EventFilter,
     """The message for one change; only its position if the filter excludes it, so that a resume skips it."""
     if notification.event is None or not event_filter.matches(notification.event):
         return b"id: %s\n\n" % notification.position
-    data = encode(event_out(notification.event, now_ms))
-    return b"id: %s\nevent: %s\ndata: %s\n\n" % (
-        notification.position,
-        notification.change.kind.encode(),
-        data,
-    )
+    kind, data = notification.change.kind.encode(), encode(event_out(notification.event, now_ms))
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (notification.position, kind, data)

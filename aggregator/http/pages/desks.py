@@ -247,8 +247,7 @@ def form_to_request(form: DeskForm) -> DeskIn:
 
 def desk_to_form(desk: Desk) -> DeskForm:
     """The form of a stored desk; 0 is shown as an empty field."""
-    fields = msgspec.structs.asdict(desk)
-    values = {name: _form_value(fields[name]) for name in DeskIn.__struct_fields__}
+    values = {name: _form_value(getattr(desk, name)) for name in DeskIn.__struct_fields__}
     values["pause_minutes"] = str(desk.pause_minutes)
     return msgspec.convert(values, DeskForm)
 

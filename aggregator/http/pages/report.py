@@ -53,6 +53,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
     """Page: report on one event."""
     position = await service.events.broadcaster.latest_position()
     event = await service.events.repository.get(id_)
+    names, owner = await _names(service, event)
     previous, following = await service.events.repository.story_neighbors(event)
     loaded = await request.app[EVENT_ITEMS].load(service, event)
     claims, sure = event.claims, [item for item in loaded.items if not item.doubtful]
@@ -80,8 +81,9 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         headline_item=by_id.get(event.headline_id),
         own=next((item for item in loaded.items if is_own(item.source)), None),
         is_own_source=is_own,
-        names=await _names(service, event),
-        undoable=undoable_actions(event),
+        names=names,
+        owner=owner,
+        undoable=undoable_actions(owner),
         query=query,
         entries=entries,
         page_size=MAX_PRINTED if query.print else PAGE_SIZE,
@@ -96,13 +98,14 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
     )
 
 
-async def _names(service: Service, event: Event) -> dict[str, str]:
-    """By id the headlines of the other events and of the articles that the history names."""
+async def _names(service: Service, event: Event) -> tuple[dict[str, str], Event]:
+    """Headlines of events and articles in the history by id; the event that has the actions to undo."""
     ids = {id_ for a in event.actions for id_ in (a.event, a.into)} | {event.merged_into}
     items = {id_ for action in event.actions for id_ in (*action.items[:1], action.item) if id_}
     articles = await service.articles.index.articles.get_many(sorted(items))
     events = await service.events.repository.get_many(sorted(filter(None, ids - {event.id})))
-    return {i: a.record.title for i, a in articles.items()} | {i: title_of(e) for i, e in events.items()}
+    names = {i: a.record.title for i, a in articles.items()} | {i: title_of(e) for i, e in events.items()}
+    return names, events.get(event.merged_into or "", event)
 
 
 async def _developments(service: Service, event: Event) -> list[Development]:

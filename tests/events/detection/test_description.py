@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,6 +127,10 @@ def test_of_equal_items_the_older_gives_the_headline() -> None:
     assert description.typical_headline(cluster_of(first, second), lambda _: 1.0) is first
     assert description.typical_headline(cluster_of(empty, second), lambda _: 1.0) is second
     assert description.typical_headline(cluster_of(empty), lambda _: 1.0) is empty
+    texts = [
+        msgspec.structs.replace(window_item(number, "storm pier", at_ms=40), title="") for number in (4, 5)
+    ]
+    assert description.typical_headline(cluster_of(*texts, second), lambda _: 1.0) is second
 
 
 def test_an_invalidated_cluster_gets_new_terms() -> None:

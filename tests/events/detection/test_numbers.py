@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,13 +10,13 @@ from aggregator.analysis.source import outlet_key
 from aggregator.events import newsroom
 from aggregator.events.detection import lifecycle
 from aggregator.events.detection.lifecycle import OpenEvent
-from aggregator.events.detection.numbers import bucket, course_of, independent, items_of, peak, usual_rate
+from aggregator.events.detection.numbers import bucket, course_of, independent, items_of, peak
 from aggregator.events.event import EditorAction, Event, size_summary
 from aggregator.events.selection import growth
 from aggregator.http.pages.cards import spread_chart
 from aggregator.time_units import DAY_MS, HOUR_MS
 from tests.events.detection.window_items import window_item
-from tests.support.factories import EVENT_MS, event
+from tests.support.factories import EVENT_MS
 
 SPELLINGS = ["Pier Post", "PIER  POST", "Quay", "quay", "www.mole.example", "mole.example", "Buoy", ""]
 ACTS = ["join", "join", "join", "absorb", "divide", "delete", "publish", "remove", "merge", "develop", "move"]
@@ -125,15 +123,6 @@ def test_the_peak_is_of_one_window() -> None:
     """An item of exactly the length of the window counts; order does not matter."""
     assert peak([0, 10, 5, 30], 10) == 3
     assert (peak([], 10), peak([1, 1], 0)) == (0, 2)
-
-
-@pytest.mark.parametrize(
-    ("expected", "shown"),
-    [(0.4, "usually 0.4"), (0, "usually none"), (9.94, "usually 9.9"), (14.2, "usually 14")],
-)
-def test_the_usual_number_always_has_one_form(expected: float, shown: str) -> None:
-    """Whatever the peak is: a ratio to a number near 0 says nothing."""
-    assert usual_rate(replace(event("e1", "Bridge"), expected=expected)) == shown
 
 
 def test_a_family_counts_once() -> None:

@@ -139,7 +139,7 @@ def test_what_editors_do_and_article_ids_are_not_sent() -> None:
     ("kind", "label"),
     [
         ("fired", "New event"),
-        ("doubled", "Doubled"),
+        ("doubled", "Twice as large"),
         ("merged", "Merged"),
         ("closed", "Ended"),
         ("development", "Development"),

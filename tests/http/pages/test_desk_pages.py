@@ -174,6 +174,7 @@ async def test_the_form_offers_what_works(client: Client, service: FakeService) 
     form = {"action": "add_target", "kind": "slack", "address": "ann@news.example"}
     mailed = await (await client.post(f"/desks/{desk.id}", data=form)).text()
     assert "An e-mail address" not in without and 'id="t-problem">E-mail is not set up' in mailed
+    assert mailed.count("E-mail is not set up") == 1
     form["address"] = "https://chat.example/in"
     added = await (await client.post(f"/desks/{desk.id}", data=form)).text()
     service.settings = replace(service.settings, smtp_url="smtp://mail.example", smtp_sender="n@x.example")

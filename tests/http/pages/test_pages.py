@@ -50,7 +50,7 @@ async def test_events_and_verdicts_are_listed(client: Client, service: FakeServi
     assert "Harbour bridge closed" in page
     assert "<dt>items</dt><dd>16</dd>" in page
     assert "<dt>sources</dt><dd>2</dd>" in page
-    assert "peak 16 in 4 h, usually 0.4" in page
+    assert "peak 16 in 4 h, usually 1 in 10 h" in page
     assert "12 in the last hour, 4 in the hour before" in page
     assert '<span class="state breaking">Breaking</span>' in page
     assert page.index("Second") < page.index("First")
@@ -59,6 +59,19 @@ async def test_events_and_verdicts_are_listed(client: Client, service: FakeServi
         "Second",
         "First",
     ]  # also for a copy that the event does not count
+
+
+@pytest.mark.parametrize(
+    ("expected", "shown"),
+    [(0.4, "usually 1 in 10 h"), (0, "usually none"), (1, "usually 1<"), (9.94, "usually 10<")],
+)
+async def test_the_usual_number_is_one_of_whole_items(
+    client: Client, service: FakeService, expected: float, shown: str
+) -> None:
+    """In a list and a report; below one item it says how often one comes."""
+    service.fake_events.stored = [replace(event("e1", "Bridge"), expected=expected)]
+
+    assert all([shown in await (await client.get(path)).text() for path in ("/", "/events/e1")])
 
 
 async def test_a_top_story_leads_to_a_search_or_its_event(client: Client, service: FakeService) -> None:
@@ -71,11 +84,9 @@ async def test_a_top_story_leads_to_a_search_or_its_event(client: Client, servic
     page = await (await client.get("/")).text()
     rows = re.findall('<li data-key="se.*?</li>', page, re.DOTALL)
 
-    assert (
-        '<a href="/search?q=harbour%20bridge">Search “<bdi>harbour bridge<' in rows[0]
-        and 'href="/search?q=f1"' in rows[0]
-    )
-    assert 'href="/events/e2"' in rows[1] and "Search “" not in rows[1]
+    assert '<a href="/search?q=Ferry%20aground">Find its articles<' in rows[0]
+    assert 'href="/search?q=f1"' in rows[0]
+    assert 'href="/events/e2"' in rows[1] and "Find its" not in rows[1]
     assert all("<span>16 items</span>" in row for row in rows)
     assert all(re.search("first item <time [^>]*data-exact>", row) for row in rows)
     assert all("last item" in row and "published" not in row for row in rows)  # it may have come late
@@ -197,17 +208,19 @@ async def test_a_storyline_is_shown_by_day(client: Client, service: FakeService)
 async def test_a_merged_event_names_the_one_that_has_its_articles(
     client: Client, service: FakeService
 ) -> None:
-    """One that has expired is linked all the same."""
+    """One that has expired is linked all the same. The merge is undone there, if an editor made it."""
+    merge = EditorAction("merge", "Ada", EVENT_MS, "e2", into="e1", id=7)
     service.fake_events.stored = [
-        event("e1", "Harbour <bridge>"),
-        event("e2", "Pier", merged_into="e1", status="closed"),
+        event("e1", "Harbour <bridge>", actions=(merge,)),
+        event("e2", "Pier", merged_into="e1", status="closed", actions=(merge,)),
+        event("e4", "Quay", merged_into="e1", status="closed"),
         event("e3", "Mole", merged_into="gone", status="closed"),
     ]
 
-    assert (
-        '<a href="/events/e1" dir="auto">Harbour &lt;bridge&gt;</a>; its history can undo that.'
-        in await (await client.get("/events/e2")).text()
-    )
+    page = await (await client.get("/events/e2")).text()
+    assert '<a href="/events/e1" dir="auto">Harbour &lt;bridge&gt;</a>.' in page
+    assert 'data-action="undo" data-event="e1" data-of="7">Undo the merge<' in page
+    assert "Undo the merge" not in await (await client.get("/events/e4")).text()
     assert (
         '<a href="/events/gone" dir="auto">another event</a>.'
         in await (await client.get("/events/e3")).text()

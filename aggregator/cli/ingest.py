@@ -19,7 +19,7 @@ from aggregator.jsonl import Line
 from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings
 from aggregator_client.decision import JsonDates
-from aggregator_client.outcomes import undated_summary
+from aggregator_client.outcomes import unread_summary
 
 BATCH_LINES, BATCH_BYTES = 512, 1_000_000
 LABELS = ("cluster", "original")  # columns of evaluation files, which articles do not have
@@ -61,8 +61,8 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     print(f"{format_counts(counts)}{in_spite}; {rate}{paused}", file=sys.stderr)
     if first_bad:
         print(f"The first bad line: {msgspec.json.decode(first_bad)['error']['detail']}", file=sys.stderr)
-    if dates.undated:
-        print(undated_summary(dates.undated, "rows", dates.example), file=sys.stderr)
+    if dates.unread:
+        print(unread_summary(dates.unread, "rows", dates.example), file=sys.stderr)
     return EXIT_PARTIAL_FAILURE if counts["bad"] else EXIT_OK
 
 

@@ -176,7 +176,7 @@ def test_an_unreadable_date_does_not_cost_the_article() -> None:
     tokyo = ZoneInfo("Asia/Tokyo")
     article = {"title": "Ferry", "published_at": "2026-11-20 17:00"}
 
-    assert msgspec.json.decode(encode_article(article, on_undated=report)) == {"title": "Ferry"}
+    assert msgspec.json.decode(encode_article(article, on_unread=report)) == {"title": "Ferry"}
     assert undated == [True]
     assert msgspec.json.decode(encode_article(article, tokyo, report)) == {
         "title": "Ferry", "published_at": "2026-11-20T08:00:00+00:00",
@@ -192,14 +192,14 @@ def test_dates_of_articles_that_are_json_are_converted() -> None:
         b"{oops", b"[1]", b"", b'{"published_at":"soon","id":"a","id":"b"}', b"[" * 100_000, b'"\xff"',
     )  # fmt: skip
     assert [dates.convert(data) for data in unchanged] == list(unchanged)
-    assert dates.undated == 0
+    assert dates.unread == 0
 
     converted = dates.convert('{"title":"渡轮 \\ud83d","published_at":"Fri, 20 Nov 2026 09:00 CET"}'.encode())
     assert json.loads(converted) == {"title": "渡轮 \ud83d", "published_at": "2026-11-20T08:00:00+00:00"}
     for date in (b'"soon"', b"7", b'"9999-12-31T00:00:00Z"', b'"2026-02-30T00:00:00Z"'):
         assert dates.convert(b'{"title":"a","published_at":' + date + b"}") == b'{"title": "a"}'
     assert dates.convert(b'{"title":"a","published_at":""}') == b'{"title": "a"}'
-    assert dates.undated == 4
+    assert dates.unread == 4
 
 
 @pytest.mark.parametrize(

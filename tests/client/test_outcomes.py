@@ -114,7 +114,7 @@ def test_articles_sent_without_their_date_are_reported_at_the_end(caplog: pytest
     """Once, also when the caller gets an exception for each article without a verdict."""
     outcomes = Outcomes("items", effect="")
     for _ in range(12):
-        outcomes.add_undated()
+        outcomes.add_unread_date()
         outcomes.add_checked("new")
     outcomes.close()
     outcomes.close()
@@ -126,7 +126,7 @@ def test_articles_sent_without_their_date_are_reported_at_the_end(caplog: pytest
             "(use RFC 3339 such as 2026-11-20T08:00:00Z; a local time needs a declared time zone)",
         )
     ]
-    assert outcomes.counts["undated"] == 12
+    assert outcomes.counts["unread_date"] == 12
 
 
 def test_problems_of_the_extraction_are_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:

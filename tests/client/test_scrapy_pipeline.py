@@ -200,7 +200,7 @@ async def test_dates_of_a_crawl_are_stored_at_their_hour(service: str, site: Sit
 
     meant = datetime(2026, 2, 3, 5, 50, tzinfo=UTC)
     assert [article.published_at for article in stored] == [meant] * 5 + [None] * 3
-    assert outcome.stats["newsdedup/undated"] == 2
+    assert outcome.stats["newsdedup/unread_date"] == 2
     assert len(outcome.rows) == outcome.stats["newsdedup/checked"] == 8
     assert "WARNING: 2 items had a date that could not be read; they were sent without one" in outcome.log
 

@@ -79,7 +79,7 @@ async def test_dates_of_items_are_read_in_any_form(value: object, expected: str 
 
     assert article.get("published_at") == expected
     assert dedup._stats is not None
-    assert dedup._stats.get_value("newsdedup/undated", 0) == (expected is None)
+    assert dedup._stats.get_value("newsdedup/unread_date", 0) == (expected is None)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ async def test_an_item_with_an_unreadable_date_is_checked(caplog: pytest.LogCapt
             await dedup.process_item({"id": id_, "title": f"Ferry {id_}", "text": story(2), "maintext": []})
         await dedup.close_spider()
 
-    assert dedup._stats is not None and dedup._stats.get_value("newsdedup/undated") == 2
+    assert dedup._stats is not None and dedup._stats.get_value("newsdedup/unread_date") == 2
     assert [r.getMessage() for r in caplog.records if "only a headline" in r.getMessage()] == [
         "an item has neither 'maintext' nor 'html', so that only a headline can be checked; "
         "map its fields with NEWSDEDUP_FIELDS"

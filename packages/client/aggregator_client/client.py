@@ -77,7 +77,7 @@ class Client(Reader, AbstractAsyncContextManager["Client"]):
         backfill: All articles are an archive or a backlog: they get verdicts and fire no events.
         timezone: Where dates without an offset are local, such as "Europe/Berlin"; without it they are not
             read. ``published_at`` may be RFC 3339, RFC 2822 or Unix time; what cannot be read for certain is
-            left out and counted as "undated".
+            left out and counted as "unread_date".
 
     Raises ConfigurationError for an invalid argument.
     """
@@ -245,7 +245,7 @@ class Client(Reader, AbstractAsyncContextManager["Client"]):
         return True
 
     def _encode(self, article: Mapping[str, Any]) -> bytes:
-        return encode_article(article, self._zone, self._outcomes.add_undated)
+        return encode_article(article, self._zone, self._outcomes.add_unread_date)
 
     async def _decide(self, article: Mapping[str, Any], path: str) -> Decision:
         try:

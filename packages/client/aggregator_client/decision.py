@@ -69,11 +69,11 @@ class Decision:
 
 
 def encode_article(
-    article: Mapping[str, Any], zone: tzinfo | None = None, on_undated: Callable[[], object] = lambda: None
+    article: Mapping[str, Any], zone: tzinfo | None = None, on_unread: Callable[[], object] = lambda: None
 ) -> bytes:
     """The article as JSON, with its date as ``dates.py`` reads it, in ``zone`` if it is local.
 
-    ``on_undated`` is called if the date cannot be read; it is then left out. Halves of surrogate pairs are
+    ``on_unread`` is called if the date cannot be read; it is then left out. Halves of surrogate pairs are
     replaced by U+FFFD. Raises InvalidInput for unknown fields, bytes and values that JSON cannot represent.
     """
     if not isinstance(article, Mapping):
@@ -87,7 +87,7 @@ def encode_article(
         )
     dated, unread = with_parsed_date(article, zone)
     if unread:
-        on_undated()
+        on_unread()
     given = {name: value for name, value in dated.items() if value is not None}
     for name, value in given.items():
         if isinstance(value, bytes | bytearray | memoryview):  # as JSON it would be Base64
@@ -109,13 +109,13 @@ def encode_article(
 class JsonDates:
     """Converts the dates of articles that are JSON already.
 
-    ``undated``: how many were left out; ``example``: the first of these.
+    ``unread``: how many were left out; ``example``: the first of these.
 
     ``zone``: where times without an offset are local.
     """
 
     def __init__(self, zone: tzinfo | None = None) -> None:
-        self._zone, self.undated, self.example = zone, 0, ""
+        self._zone, self.unread, self.example = zone, 0, ""
 
     def convert(self, data: bytes) -> bytes:
         """The article with its date as the service takes it; ``data`` itself if it is no JSON object."""
@@ -130,7 +130,7 @@ class JsonDates:
         if not isinstance(article, dict) or "published_at" not in article:
             return data
         dated, unread = with_parsed_date(article, self._zone)
-        self.undated += unread
+        self.unread += unread
         self.example = self.example or (str(article["published_at"]) if unread else "")
         return json.dumps(dated).encode()
 

@@ -17,7 +17,7 @@ ERROR_SHARE = 0.01
 log = logging.getLogger(__name__)
 
 
-def undated_summary(count: int, noun: str, example: str = "") -> str:
+def unread_summary(count: int, noun: str, example: str = "") -> str:
     """One sentence; ``noun``: what was counted, in the plural; ``example``: one of the dates."""
     return (
         f"{count} {noun} had a date that could not be read{example and f', e.g. {example!r}'}; "
@@ -40,7 +40,7 @@ class Outcomes:
     "duplicate/kept" for a duplicate that the service keeps;
     "unchecked" and its parts "unchecked/REASON", where REASON is "forgotten" for an answer that is
     ``unchecked``, or the ``kind`` of ``errors.Unavailable``; "rejected" for what the service does not accept;
-    "undated" for one whose date could not be read;
+    "unread_date" for one whose date could not be read;
     "problem/NAME", see ``VerdictOut.problems``.
     """
 
@@ -78,9 +78,9 @@ class Outcomes:
         self._add("rejected")
         self._warn("rejected", problem)
 
-    def add_undated(self) -> None:
+    def add_unread_date(self) -> None:
         """Count an article that is sent without its date, which could not be read."""
-        self._add("undated")
+        self._add("unread_date")
 
     def add_undo_failure(self, article_id: str | None, problem: Exception) -> None:
         """Count and log an article that stays reserved although its insert failed."""
@@ -110,8 +110,8 @@ class Outcomes:
         if self._closed:
             return
         self._closed = True
-        if undated := self.counts["undated"]:
-            log.warning("%s", undated_summary(undated, self._noun))
+        if unread := self.counts["unread_date"]:
+            log.warning("%s", unread_summary(unread, self._noun))
         checked, found = self.counts["checked"], self.counts.most_common()
         problems = [f"{name[8:]} {count / checked:.0%}" for name, count in found if name[:8] == "problem/"]
         if problems:

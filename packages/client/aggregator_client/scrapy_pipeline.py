@@ -27,7 +27,7 @@ downloads no more pages while those in processing exceed SCRAPER_SLOT_MAX_ACTIVE
 fails open does not answer, 8 items pass every 2 s.
 
 Dates may be RFC 3339, RFC 2822, Unix time or ``datetime``. One that cannot be read for certain, such as a
-local time without NEWSDEDUP_TIMEZONE, is omitted and counted as ``undated``.
+local time without NEWSDEDUP_TIMEZONE, is omitted and counted as ``unread_date``.
 
 An id that is no address gets the host of the item's URL before it: sites count from 1.
 
@@ -174,7 +174,7 @@ class NewsDedupPipeline:
             article.setdefault("policy", self._policy)
         article, unread = with_parsed_date(article, self._zone)
         if unread:
-            self._outcomes.add_undated()
+            self._outcomes.add_unread_date()
         if "text" not in article and "html" not in article and not self._warned_no_text:
             self._warned_no_text = True
             log.warning(

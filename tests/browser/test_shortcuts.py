@@ -110,7 +110,7 @@ async def test_the_help_of_a_page_lists_what_works_there(
         assert {"n", "u", "?"} <= set(shown) and not {"a", "w", "i", "s", "m", "x"} & set(shown)
         await page.keyboard.press("Escape")
         await page.keyboard.press("u")
-        await page.locator("#events").wait_for()
+        await page.wait_for_url("**/")  # until its scripts are loaded
         await page.keyboard.press("j")
         await page.keyboard.press("n")
         await page.get_by_text("No event is new since you looked.").wait_for()

@@ -86,9 +86,13 @@ class Site:
             return response.status, await response.json()
 
     async def add_key(self, command: Callable[..., Any]) -> dict[str, str]:
-        """Headers with a new stored key."""
+        """Headers with a new stored key, which the service accepts: that takes up to 2 s."""
         text = await command("keys", "add", "crawler", "--role", "crawler")
-        return {"Authorization": f"Bearer {text.split()[-1]}"}
+        headers = {"Authorization": f"Bearer {text.split()[-1]}"}
+        async with asyncio.timeout(HANG_LIMIT_S):
+            while (await self.session.get("/v1/articles/unknown", headers=headers)).status == 401:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        return headers
 
     async def state(self) -> tuple[int, str]:
         """Status of /readyz, and why it is not simply ready."""

@@ -360,7 +360,7 @@ def _group_with(patch: Patch, checks: Callable[[Any], tuple[Check, ...]]) -> Non
     patch.setattr(Articles, "_read_group", altered)
 
 
-@mutant("a group that joins is not checked", "two groups become one")
+@mutant("a group that joins is not checked", "members leave a united group")
 def _(patch: Patch) -> None:
     original = Articles.join
 

@@ -10,7 +10,7 @@ segments are done, no entry refers to the versions that died in them, and their 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import islice
 
 import msgspec
@@ -88,11 +88,14 @@ class Compactor:
         """Yields the position after each chunk."""
         tag = keys.tag(stack.space, number)
         width = stack.sketch_widths[number - stack.first]
-        buckets = islice(keys.all_buckets(PLAN.widths, width.bits), position, None)
+        buckets = islice(self._bucket_keys(width.bits), position, None)
         while chunk := [tag + key for key in islice(buckets, self._keys_per_chunk)]:
             await self._compact_buckets(chunk, stack.floor, dead)
             position += len(chunk)
             yield position
+
+    def _bucket_keys(self, sketch_bits: int) -> Iterator[bytes]:
+        return keys.all_buckets(PLAN.widths, sketch_bits)
 
     async def _compact_buckets(self, bucket_keys: Sequence[bytes], floor: int, dead: ArticleNumbers) -> None:
         values = await self._store.read(bucket_keys)

@@ -62,6 +62,10 @@ def _require_store_of_service(args: argparse.Namespace, loaded: settings.Setting
 
     if loaded.in_memory:
         raise errors.ConfigurationError("store: one in memory ends here; name the store of the service.")
+    if args.data_dir is not None and args.store is None and loaded.store_url and args.command != "doctor":
+        raise errors.ConfigurationError(
+            "data_dir: store_url is set, too; say which one is meant with --store embedded or --store URL."
+        )
     if problem := asyncio.run(other_store(loaded)):
         if args.store is None and args.data_dir is None:
             meant = "If this store is meant, name it by --store or --data-dir."

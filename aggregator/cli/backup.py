@@ -85,10 +85,6 @@ async def _summarize(url: str) -> StoreSummary:
 
 def restore(args: argparse.Namespace, settings: Settings) -> int:
     """Restore, or verify only with ``--check``. Raises ConfigurationError, StoreUnavailable."""
-    if settings.store_url and args.data_dir is not None and args.store is None:
-        raise ConfigurationError(
-            "data_dir: store_url is set, too; say which one is meant with --store embedded or --store URL."
-        )
     started_s = time.monotonic()
     backup = locate_backup(Path(args.backup))
     manifest = read_manifest(backup)

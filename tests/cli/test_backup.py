@@ -69,13 +69,14 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     assert not (tmp_path / "out").exists()
 
 
-def test_restore_does_not_guess_between_two_stores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("command", ["restore absent", "backup out", "keys list", "audit Radio", "migrate"])
+def test_no_command_guesses_between_two_stores(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A variable names the store of the service, and the option a scratch directory."""
     monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1")
 
-    assert run("restore", "absent", "--data-dir", str(tmp_path)) == 2
+    assert run(*command.split(), "--data-dir", str(tmp_path)) == 2
     assert "say which one is meant with --store embedded" in capsys.readouterr().err
     assert run("restore", "absent", "--data-dir", str(tmp_path), "--store", "embedded") == 2
     assert "neither is a backup" in capsys.readouterr().err

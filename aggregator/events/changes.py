@@ -260,7 +260,7 @@ class EditorActions:
 
     async def _titled(self, event: Event) -> Event:
         """The event, under the best headline that is left if it lost its own."""
-        if event.headline_id or not event.items:
+        if event.headline_id or event.title not in ("", ", ".join(event.terms)):
             return event
         stored = (await self._get_articles(event.items[-MAX_RANKED:])).values()
         best = headline_alternatives([article.record for article in stored], "")[:1]

@@ -36,10 +36,21 @@ async def test_an_editor_sees_what_happened_since_the_last_visit(browser: Browse
             await expect(page.locator("h1")).to_have_text("Since you left")
             await expect(page.locator("#list-new")).to_have_text("Detected since 1")
             await page.get_by_role("link", name="Today").click()
-            await page.wait_for_url("**/days/*?time_zone=Asia%2FTokyo")
+            await page.wait_for_url("**/days/*?time_zone=Asia**Tokyo")
             await expect(page.locator("main")).to_contain_text("(Asia/Tokyo)")
             await page.get_by_role("link", name="Quake off the coast").click()
             await page.wait_for_url("**/events/quake")
+
+
+async def test_a_desk_made_of_a_filter_has_the_time_zone_of_the_reader(browser: Browser) -> None:
+    """Its digest and quiet hours are not those of UTC by silence."""
+    async with (
+        open_service(Settings(store_url="memory")) as service,
+        serving(service) as client,
+        opened(browser, client.make_url("/?term=quake"), timezone_id="America/Lima") as page,
+    ):
+        await page.get_by_role("button", name="Save as desk…").click()
+        await expect(page.locator("[name=time_zone]")).to_have_value("America/Lima")
 
 
 async def test_the_day_is_that_of_the_reader(browser: Browser) -> None:

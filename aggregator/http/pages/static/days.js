@@ -16,6 +16,7 @@ export function start() {
   const since = note();
   setInterval(() => document.visibilityState === "visible" && note(), 60_000);
   for (const input of document.querySelectorAll("input[data-zone]")) input.value ||= zone === "UTC" ? "" : zone;
+  for (const input of document.querySelectorAll("input[data-own-zone]")) input.value = zone; // of a new desk
   for (const link of document.querySelectorAll("a[data-days]")) {
     const url = new URL(link.href);
     if (zone !== "UTC" && !url.searchParams.has("time_zone")) url.searchParams.set("time_zone", zone);

@@ -3,6 +3,21 @@ import { addShortcut } from "./shortcuts.js";
 
 const MAX_ADDRESS_CHARS = 200;
 
+// On a phone the results come first: fields without a value are behind a button.
+function foldFilters(form) {
+  const filters = document.getElementById("search-filters");
+  const toggle = document.getElementById("search-filters-toggle");
+  const isInUse = [...filters.querySelectorAll("input, select")].some((field) => field.value && field.value !== "relevance");
+  if (isInUse) return;
+  form.dataset.folded = "";
+  toggle.hidden = false;
+  toggle.addEventListener("click", () => {
+    toggle.hidden = true;
+    delete form.dataset.folded;
+    filters.querySelector("input").focus();
+  });
+}
+
 export function start() {
   const box = document.getElementById("search-box");
   if (!box) return;
@@ -14,6 +29,7 @@ export function start() {
     if (box.value.trim().length > MAX_ADDRESS_CHARS) box.form.method = "post";
   });
   if (box.tagName !== "TEXTAREA") return;
+  foldFilters(box.form);
   const fit = () => {
     box.rows = 1;
     while (box.rows < 9 && box.scrollHeight > box.clientHeight) box.rows += 1;

@@ -64,7 +64,7 @@ class FeatureModel:
 
     def __post_init__(self) -> None:
         # Converting the stored float16 once (exactly) halves the time of ``project_rows``.
-        object.__setattr__(self, "matrix", self.matrix.astype(np.float16).astype(np.float32))
+        object.__setattr__(self, "matrix", self.matrix.astype(np.float16, copy=False).astype(np.float32))
         _check_shapes(self)
         derived: dict[str, Any] = {
             "content_hash": hash_of_parts(

@@ -58,9 +58,9 @@ def _character_class(codes: Iterable[int]) -> str:
     return "".join(chr(low) if low == high else f"{chr(low)}-{chr(high)}" for low, high in ranges)
 
 
-COMBINING_MARKS = _character_class(
-    c for c in range(0x300, _BASIC_PLANE_END) if unicodedata.category(chr(c))[0] == "M"
-)
+_CATEGORIES = map(unicodedata.category, map(chr, range(_REORDERED_END)))
+_MARK_CODES = [code for code, category in enumerate(_CATEGORIES) if category[0] == "M"]
+COMBINING_MARKS = _character_class(code for code in _MARK_CODES if code < _BASIC_PLANE_END)
 UNSPACED_SCRIPTS = f"{HAN}{KANA}" + _character_class(
     code
     for low, high in _UNSPACED_BLOCKS
@@ -69,14 +69,12 @@ UNSPACED_SCRIPTS = f"{HAN}{KANA}" + _character_class(
 )
 
 
-def _reordered(end: int) -> str:
-    """The inside of the class of the characters below ``end`` that normalization may reorder."""
-    return _character_class(code for code in range(end) if unicodedata.combining(chr(code)))
-
-
-# Also matches all characters of the supplementary planes, since a class with only their marks is slow.
-_MAYBE_MARK = re.compile(f"[{_reordered(_BASIC_PLANE_END)}\U00010000-\U0010ffff]")
-_MARK = f"[{_reordered(_REORDERED_END)}]"
+# Those that normalization may reorder; ``_MAYBE_MARK`` also matches all characters of the supplementary
+# planes, since a class with only their marks is slow.
+_REORDERED = [code for code in _MARK_CODES if unicodedata.combining(chr(code))]
+_BASIC_REORDERED = _character_class(code for code in _REORDERED if code < _BASIC_PLANE_END)
+_MAYBE_MARK = re.compile(f"[{_BASIC_REORDERED}\U00010000-\U0010ffff]")
+_MARK = f"[{_character_class(_REORDERED)}]"
 _LONG_MARK_RUN = re.compile(f"({_MARK}{{{MAX_MARK_RUN}}}){_MARK}+")
 
 
@@ -87,16 +85,16 @@ def nfkc(text: str) -> str:
     return unicodedata.normalize("NFKC", text)
 
 
-# Ligatures and squared words: NFKC replaces each by 4 to 18 characters.
-_EXPANDING_CLASS = _character_class(
-    code for code in range(_BASIC_PLANE_END) if len(unicodedata.normalize("NFKC", chr(code))) >= 4
-)
-_EXPANDING = re.compile(f"[{_EXPANDING_CLASS}]")
+@cache  # 20 ms
+def _expanding() -> re.Pattern[str]:
+    """Ligatures and squared words: NFKC replaces each by 4 to 18 characters."""
+    codes = (c for c in range(_BASIC_PLANE_END) if len(unicodedata.normalize("NFKC", chr(c))) >= 4)
+    return re.compile(f"[{_character_class(codes)}]")
 
 
 def expanding_characters(text: str) -> int:
     """The number of characters that normalization replaces by 4 or more (U+FDFA by 18)."""
-    return 0 if text.isascii() else len(_EXPANDING.findall(text))
+    return 0 if text.isascii() else len(_expanding().findall(text))
 
 
 def fold(text: str) -> str:

@@ -73,13 +73,13 @@ def test_a_header_in_other_case(tmp_path: Path) -> None:
     """The options to copy; none for the columns that are mapped already."""
     path = tmp_path / "a.csv"
     path.write_text("ID,Title, Text\n1,A,B\n")
-    options = "--column id=ID --column title=Title --column text=' Text'"
+    options = "--column id=ID --column title=Title --column 'text= Text'"
 
     assert problem(str(path)) == (
         f"{path}: its columns are ID, Title,  Text; map them to id, title, text, html, url, source, "
         f"published_at, lang with {options}."
     )
-    assert problem(str(path), id="ID", title="Title").endswith("lang with --column text=' Text'.")
+    assert problem(str(path), id="ID", title="Title").endswith("lang with --column 'text= Text'.")
     assert check_inputs([str(path)], {"id": "ID", "title": "Title", "text": " Text"}) == []
 
 

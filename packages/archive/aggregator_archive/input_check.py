@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import shlex
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -32,13 +33,26 @@ def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[
             _check_parquet(file, column_names)
         elif rows.is_csv(file):
             _check_csv(file, head, column_names)
-            if not _is_utf8(file, head):
-                remarks.append(f"{file} is not UTF-8; its other letters are read as {rows.LEGACY_ENCODING}.")
+            remarks.append(encoding_remark(file))
         elif problem := jsonl.other_format(head):
             raise InvalidInput(f"{file}: {problem}")
         else:
             require_columns([file], list(column_names.items()))
-    return remarks
+    return [remark for remark in remarks if remark]
+
+
+def encoding_remark(file: str) -> str:
+    """What a CSV file that is not UTF-8 is read as; empty for any other file."""
+    if file == jsonl.STDIN or not rows.is_csv(file) or _is_utf8(file):
+        return ""
+    return f"{file} is not UTF-8; its other letters are read as {rows.LEGACY_ENCODING}."
+
+
+def mapped_names(columns: Sequence[str], fields: Sequence[str]) -> str:
+    """The options ``--column`` for columns that are fields but for case and white space; empty: none is."""
+    named = {column.strip().lower(): column for column in columns}
+    pairs = [f"{field}={named[field]}" for field in fields if field not in columns and field in named]
+    return " ".join(f"--column {shlex.quote(pair)}" for pair in pairs)
 
 
 def require_columns(files: Sequence[str], columns: Sequence[tuple[str, str]]) -> None:
@@ -79,24 +93,13 @@ def _check_csv(file: str, head: bytes, column_names: Mapping[str, str]) -> None:
 def _check_table(file: str, columns: Sequence[str], column_names: Mapping[str, str]) -> None:
     """Check the columns of a table, which are the same in all rows."""
     _check_named(file, columns, column_names)
-    by_folded_name = {column.strip().lower(): column for column in columns}
-    meant = {
-        field: by_folded_name[field]
-        for field in rows.ARTICLE_FIELDS
-        if field not in columns and field not in column_names and field in by_folded_name
-    }
+    options = mapped_names(columns, [field for field in rows.ARTICLE_FIELDS if field not in column_names])
     named = [column_names.get(field, field) in columns for field in rows.CONTENT_FIELDS]
-    if meant or not any(named):
-        given = meant or {"FIELD": "NAME"}
-        options = " ".join(f"--column {field}={_quoted(column)}" for field, column in given.items())
+    if options or not any(named):
         raise InvalidInput(
             f"{file}: its columns are {rows.listed(columns)}; map them to {', '.join(rows.ARTICLE_FIELDS)} "
-            f"with {options}."
+            f"with {options or '--column FIELD=NAME'}."
         )
-
-
-def _quoted(column: str) -> str:
-    return column if column.strip() and " " not in column else f"'{column}'"
 
 
 def _columns_of_rows(file: str) -> Iterator[list[str]]:
@@ -115,9 +118,9 @@ def _check_named(file: str, columns: Sequence[str], column_names: Mapping[str, s
             raise InvalidInput(f"column: {file} has no column {column!r} for {field}; {found}")
 
 
-def _is_utf8(file: str, head: bytes) -> bool:
+def _is_utf8(file: str) -> bool:
     """Whether all of a CSV file is UTF-8, or UTF-16 with a byte order mark."""
-    if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+    if rows.read_head(file)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return True
     decoder = codecs.getincrementaldecoder("utf-8")()
     with rows.open_decompressed(file) as (content, _):

@@ -177,10 +177,8 @@ def _decode_json(row: bytes) -> Any:
         whole = whole_json(row)
         if whole == row and b"NaN" not in row and b"Infinity" not in row:
             raise
-        try:
+        with suppress(ValueError):
             return json.loads(whole)
-        except ValueError:
-            pass
         raise
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aggregator.domain import Article
@@ -103,20 +103,20 @@ def load_labeled(
         raise InvalidInput(f"{', '.join(files)}: no articles found.")
     id_, count = Counter(item.article.id for item in labeled).most_common(1)[0]
     if unique_ids and count > 1:
-        made = "is made from the text, since no column `id` was found; name yours with --column id=NAME"
-        remedy = made if id_.startswith("content:") else "give each article its own id"
-        raise InvalidInput(f"The id {id_!r} is used by {count} articles; {remedy}.")
+        raise InvalidInput(f"The id {id_!r} is used by {count} articles; give each article its own id.")
     return labeled
 
 
 def _read_articles(files: Sequence[str], columns: Columns) -> Iterator[tuple[dict[str, Any], Article]]:
     """Yield each row and its article; dates that cannot be read are reported at the end."""
     dates = DateCounts()
-    for row in read_rows(files, columns):
+    for position, row in enumerate(read_rows(files, columns), 1):
         try:
             article = parse_article(row, {})
         except InvalidInput as error:
-            raise InvalidInput(f"Article {row.get('id')!r}: {error}") from None
+            raise InvalidInput(f"Article {row.get('id', position)!r}: {error}") from None
+        if article.id.startswith("content:") and not row.get("id"):  # equal texts are copies to be found
+            article = replace(article, id=f"row {position}")
         dates.add(row, {}, is_read=article.published_at_ms is not None)
         yield row, article
     dates.report()

@@ -74,7 +74,11 @@ def test_columns_policy_and_representative_can_be_chosen() -> None:
 @pytest.mark.parametrize(
     ("options", "table", "message"),
     [
-        ({"policy": "loose"}, [FERRY], "'loose' is not a rule"),
+        ({"policy": "loose"}, [FERRY], "policy: 'loose' is not one of verified, hamming"),
+        ({"keep": "last"}, [FERRY], "keep: 'last' is not one of earliest, longest, medoid"),
+        ({"shingles": "chars"}, [FERRY], "shingles: 'chars' is not one of words, letters"),
+        ({"processes": -1}, [FERRY], "processes: -1 is not 0"),
+        ({"within": "7d"}, [FERRY], "within: '7d' is not a span"),
         ({"columns": {"body": "text"}}, [FERRY], "'body' is not one of id, title"),
         ({}, [], "The table has no rows"),
         ({}, [{"text": object()}], "a value of type object"),

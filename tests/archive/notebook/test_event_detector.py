@@ -72,3 +72,10 @@ def test_dates_are_read_as_for_duplicates(as_column: Callable[[list[datetime]], 
     columns = {"title": [row["title"] for row in ARTICLES], "published_at": as_column(times)}
 
     assert len(EventDetector().run(columns)["id"]) == 1
+
+
+@pytest.mark.parametrize("window", [4, "4h", timedelta()])
+def test_a_window_is_a_span(window: Any) -> None:
+    """Refused with an example, by the argument's name."""
+    with pytest.raises(InvalidInput, match=r"^window: .* is not a span above 0 such as timedelta"):
+        EventDetector(window=window)

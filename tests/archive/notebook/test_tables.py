@@ -53,6 +53,7 @@ def test_texts_alone_are_rows(make: Callable[[list[str]], Any]) -> None:
         ([1], "Row 1 is neither"),
         ({"id": ["a"], "text": []}, "columns of equal length"),
         ({"id": 1}, "columns of equal length"),
+        ({"text": "one row"}, "put a single row in a list"),
         (pandas.DataFrame({"text": ["a", 1.5, object()]}), "Arrow cannot represent"),
     ],
 )

@@ -55,7 +55,7 @@ def test_near_duplicates_are_scored(tmp_path: Path, capsys: pytest.CaptureFixtur
         (
             [{"id": "a", "title": 5, "cluster": "c"}],
             (),
-            "Article 'a': title: expected a string, got an integer.",
+            "Article 'a': The row cannot be read: Expected `str | null`, got `int` - at `$.title`.",
         ),
         ([{"id": "a", "text": "x", "cluster": True}], (), "Article 1 has no `cluster`"),
         ([{"id": "a", "text": "x", "cluster": 1}], ("--html", "nowhere"), "nowhere cannot be read"),
@@ -209,7 +209,7 @@ def test_own_data_with_another_header_case_is_refused_with_the_names(
     file.write_text("Id;text;Cluster\n1;Ferry late;a\n2;Ferry late;a\n", encoding="utf-8")
 
     assert run("evaluate", "own", str(file)) == 2
-    assert "map these with --column cluster=Cluster --column id=Id." in capsys.readouterr().err
+    assert "map these with --column id=Id --column cluster=Cluster." in capsys.readouterr().err
     named = ("--column", "cluster=Cluster", "--column", "id=Id")
     assert run("evaluate", "near-duplicates", str(file), *named) == 0
     assert run("evaluate", "near-duplicates", str(file), "--column", "cluster=klaster") == 2
@@ -327,3 +327,19 @@ def test_unknown_columns_are_answered_with_those_of_articles_and_of_pairs(
     said = capsys.readouterr().err
     assert "Articles: --column text=NAME, with id, title, source and published_at where you" in said
     assert "Pairs: --column text1=NAME --column text2=NAME --column same=NAME." in said
+
+
+def test_own_pairs_have_dates_and_sources_in_columns_of_any_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And a file in another encoding says as what it is read, once."""
+    file, names = tmp_path / "own.csv", ("text1", "text2", "same", "published_at1", "source2")
+    cells = ("Fähre fährt;Fähre fährt;yes;5.1.2026;b", "Fähre fährt;Zoo öffnet;no;2026-01-05;b")
+    file.write_text("\n".join(["a;b;c;d;e", *cells]) + "\n", encoding="cp1252")
+
+    options = [f"--column={field}={column}" for field, column in zip(names, "abcde", strict=True)]
+    assert run("evaluate", "own", str(file), *options) == 0
+
+    printed = capsys.readouterr().err
+    assert "1 of 2 dates could not be read, e.g. '5.1.2026'" in printed
+    assert printed.count("is not UTF-8; its other letters are read as windows-1252.") == 1

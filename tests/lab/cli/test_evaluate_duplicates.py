@@ -41,7 +41,7 @@ def test_duplicates_are_counted(articles: str, capsys: pytest.CaptureFixture[str
         "wrong_share": 0.0,
     }  # fmt: skip
     assert "1 invalid rows" in captured.err
-    assert "1 rows left out whose id occurred before" in captured.err
+    assert "1 rows left out whose id or text occurred before" in captured.err
 
     assert run("evaluate", "duplicates", "--max", "2", "--policy", "hamming", articles) == 0
     assert "duplicates by policy hamming" in capsys.readouterr().out

@@ -118,3 +118,15 @@ def test_an_extractor_without_its_library_is_refused_first(
     assert run("fit", corpus, "--group", "en", "--features", features, "--out", str(model)) == 2
     assert f"-m pip install 'newsdedup-lab[{features}]'`" in capsys.readouterr().err
     assert not model.parent.exists()
+
+
+def test_few_articles_are_advised_fewer_components_than_they_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A tenth of the articles, not a constant above what was asked for."""
+    corpus = write_jsonl(tmp_path / "c.jsonl", *({"text": text, "lang": "en"} for text in mixed_texts(80)))
+    options = ["--out", str(tmp_path / "en.model"), "--components", "20", "--hyperplanes", "hashed"]
+
+    assert run("fit", "--group", "en", *options, str(corpus)) == 0
+    advice = "80 articles are few for 20 components; give more, or --components 8 --hyperplanes hashed"
+    assert advice in capsys.readouterr().err

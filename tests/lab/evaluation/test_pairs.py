@@ -100,3 +100,15 @@ def test_judgments_may_be_cells_of_csv() -> None:
     assert parse_pairs(cells) == parse_pairs(ROWS)
     ones = [{**pair, "same": int(pair["same"])} if "same" in pair else pair for pair in ROWS]
     assert parse_pairs(ones) == parse_pairs(ROWS)
+
+
+def test_dates_that_cannot_be_read_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    """As of articles: the rule goes by them."""
+    dated = [
+        row(s, s, same=True) | {"published_at1": "2026-01-05", "published_at2": "soon"} for s in range(2)
+    ]
+
+    first, *_ = parse_pairs([*ROWS, *dated])[-2:]
+
+    assert (first.first.published_at_ms, first.second.published_at_ms) == (1_767_571_200_000, None)
+    assert "2 of 4 dates could not be read, e.g. 'soon'" in capsys.readouterr().err

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.dedup.policy import Policy
@@ -18,7 +18,7 @@ from aggregator_archive.columns import Columns as ArticleColumns
 from aggregator_archive.encode import Encoding, chunk_metadata, decode_details
 from aggregator_archive.executors import open_pool
 from aggregator_archive.job import Job, RepresentativeRule, prepare_work_dir
-from aggregator_archive.notebook.tables import Columns, article_fields
+from aggregator_archive.notebook.tables import Columns, article_fields, span_ms
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
 from aggregator_archive.representatives import choose_representatives
 from aggregator_archive.rows import ARTICLE_FIELDS, CONTENT_FIELDS, blocks_of_rows
@@ -52,13 +52,18 @@ class Deduplicator:
         models_dir: str = "",
         processes: int = 1,
     ) -> None:
-        if isinstance(policy, str) and policy not in POLICIES:
-            raise InvalidInput(f"policy: {policy!r} is not a rule; known: {', '.join(POLICIES)}.")
+        rule = POLICIES[0] if isinstance(policy, Policy) else policy
+        chosen = (("policy", rule, POLICIES), ("keep", keep, get_args(RepresentativeRule)))
+        for option, given, known in (*chosen, ("shingles", shingles, ("words", "letters"))):
+            if given not in known:
+                raise InvalidInput(f"{option}: {given!r} is not one of {', '.join(known)}.")
+        if not isinstance(processes, int) or processes < 0:
+            raise InvalidInput(f"processes: {processes!r} is not 0 (one per core) or a number above.")
         self._columns = dict(columns or {})
         if unknown := [field for field in self._columns if field not in ARTICLE_FIELDS]:
             raise InvalidInput(f"columns: {unknown[0]!r} is not one of {', '.join(ARTICLE_FIELDS)}.")
         self._policy = policy if isinstance(policy, Policy) else Policy(name=policy)
-        self._within_ms = None if within is None else round(within.total_seconds() * 1000)
+        self._within_ms = None if within is None else span_ms("within", within)
         self._encoding = Encoding(models_dir, (), language, shingles)
         self._keep: RepresentativeRule = keep
         self._processes = processes

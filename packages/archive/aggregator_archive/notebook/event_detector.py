@@ -8,7 +8,7 @@ from typing import Any
 
 from aggregator.events.detection.model import BurstRule
 from aggregator_archive import dates, replay
-from aggregator_archive.notebook.tables import Columns, article_fields
+from aggregator_archive.notebook.tables import Columns, article_fields, span_ms
 
 EVENT_COLUMNS = (
     "id", "title", "detected_at", "first_seen", "last_seen", "size", "peak", "sources", "items", "terms",
@@ -37,7 +37,7 @@ class EventDetector:
     ) -> None:
         self._rule = BurstRule(
             items=items,
-            window_ms=round(window.total_seconds() * 1000),
+            window_ms=span_ms("window", window),
             min_sources=min_sources,
             sensitivity=sensitivity,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -63,6 +63,13 @@ def article_fields(
         )
 
 
+def span_ms(name: str, span: object) -> int:
+    """The milliseconds of a span of time above 0. Raises InvalidInput for anything else."""
+    if not isinstance(span, timedelta) or span <= timedelta():
+        raise InvalidInput(f"{name}: {span!r} is not a span above 0 such as timedelta(days=7).")
+    return round(span.total_seconds() * 1000)
+
+
 def _plain_value(value: Any) -> Any:
     """A value of numpy as one of Python."""
     if isinstance(value, np.datetime64):
@@ -89,6 +96,8 @@ def _arrow_rows(table: Any) -> Iterator[Row]:
 def _rows_of_columns(table: Mapping[str, Any]) -> Iterator[Row]:
     names = list(table)
     try:
+        if any(isinstance(values, str | bytes) for values in table.values()):
+            raise TypeError("a text is no column")
         yield from (dict(zip(names, values, strict=True)) for values in zip(*table.values(), strict=True))
     except (ValueError, TypeError):
         raise InvalidInput(

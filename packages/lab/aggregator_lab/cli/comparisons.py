@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from aggregator import jsonl
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.text.language import language_group
 from aggregator.domain import Analysis, Article
@@ -16,7 +15,7 @@ from aggregator.errors import EXIT_OK, ConfigurationError, InvalidInput
 from aggregator.extensions import feature_names
 from aggregator.settings import Settings
 from aggregator_archive.rows import read_rows
-from aggregator_lab.cli.evaluate import load_analyzer
+from aggregator_lab.cli.evaluate import check_files, load_analyzer
 from aggregator_lab.evaluation import features, methods
 from aggregator_lab.evaluation.article_files import read_articles
 from aggregator_lab.evaluation.methods import COMMON_NGRAM_WORDS, MethodResult
@@ -28,7 +27,7 @@ from aggregator_lab.labeled import first_per_label, load_labeled, merged_label
 
 def compare_methods(args: argparse.Namespace, settings: Settings) -> int:
     """Score each method at each noise level."""
-    jsonl.check_readable(args.files)
+    check_files(args)
     levels = {level.name: level for level in (CLEAN, *NOISE_LEVELS, *SINGLE_KINDS)}
     _check_names("method", args.method, METHOD_NAMES)
     _check_names("level", args.level, levels)
@@ -98,7 +97,7 @@ def methods_not_run(rows: Sequence[MethodResult]) -> list[str]:
 
 def compare_features(args: argparse.Namespace, settings: Settings) -> int:
     """Fit each extractor to every second article of the corpus and measure it on the rest of the data."""
-    jsonl.check_readable([*args.files, *args.corpus, *args.pairs, *args.events])
+    check_files(args, *args.corpus, *args.pairs, *args.events)
     data = _load(args, load_analyzer(settings))
     rows = features.evaluate(data, list(dict.fromkeys(args.features or feature_names())), args.group)
     print(json.dumps([r.as_json() for r in rows]) if args.json else features.format_table(rows, data))

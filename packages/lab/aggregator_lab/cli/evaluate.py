@@ -10,7 +10,6 @@ import functools
 import importlib
 import itertools
 import json
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -27,7 +26,7 @@ from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
 from aggregator.time_units import HOUR_MS
 from aggregator_archive.cli.dedupe import selected_policy
-from aggregator_archive.input_check import require_columns
+from aggregator_archive.input_check import encoding_remark, mapped_names, require_columns
 from aggregator_archive.optional_imports import import_optional
 from aggregator_archive.rows import CONTENT_FIELDS, listed, read_rows
 from aggregator_lab.cli.evaluate_options import COLUMNS
@@ -52,12 +51,10 @@ PROTOCOLS_BY_COLUMNS = {("text1", "text2"): "pairs", ("cluster",): "near-duplica
 
 def own(args: argparse.Namespace, settings: Settings) -> int:
     """Run the protocol that fits the columns of the files, and say which."""
-    _check_files(args)
+    jsonl.check_readable(args.files)
     rows = list(itertools.islice(read_rows(args.files, args.column), COLUMN_ROWS))
     columns = {column for row in rows for column in row}
-    wrong = {c: c.strip().lower() for c in columns if c not in COLUMNS}
-    if mapped := [f"{name}={c}" for c, name in sorted(wrong.items()) if name in {*COLUMNS} - columns]:
-        options = " ".join(f"--column {shlex.quote(pair)}" for pair in mapped)
+    if options := mapped_names(sorted(columns), COLUMNS):
         raise InvalidInput(f"Names of columns are in lower case; map these with {options}.")
     wanted, name = next(item for item in PROTOCOLS_BY_COLUMNS.items() if columns.issuperset(item[0]))
     if rows and not wanted and columns.isdisjoint(CONTENT_FIELDS):
@@ -83,14 +80,15 @@ def own(args: argparse.Namespace, settings: Settings) -> int:
     return int(getattr(importlib.import_module(module), function)(chosen, settings))
 
 
-def _check_files(args: argparse.Namespace, *others: str) -> None:
+def check_files(args: argparse.Namespace, *others: str) -> None:
     """Refuse before any work files that cannot be read, columns that are missing, and a plot."""
     jsonl.check_readable([*args.files, *others])
     require_columns(args.files, args.column)
-    given = vars(args)
-    if given.get("plot"):
+    for remark in filter(None, map(encoding_remark, [*args.files, *others])):
+        print(remark, file=sys.stderr)
+    if vars(args).get("plot"):
         plots.check_plot(Path(args.plot))
-    for file in filter(None, (given.get("plot"), given.get("errors"))):
+    for file in filter(None, map(vars(args).get, ("plot", "errors", "page"))):
         check_writable(Path(file))
 
 
@@ -98,7 +96,7 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
     """Score verdicts on labeled articles, under the rule of the paper and under the current policy."""
     from aggregator_lab.evaluation import near_duplicates as protocol
 
-    _check_files(args, *args.background)
+    check_files(args, *args.background)
     gold, background = _load_gold(args)
     if args.plot or args.calibrate:
         calibration.check_article_count(gold)
@@ -208,7 +206,7 @@ def clusters(args: argparse.Namespace, settings: Settings) -> int:
     """Compare duplicate groups with labeled ones."""
     from aggregator_lab.evaluation import near_duplicates as protocol
 
-    _check_files(args, *args.background)
+    check_files(args, *args.background)
     gold, analyzer = _load_labeled(args), load_analyzer(settings)
     if args.plot or args.calibrate:
         calibration.check_article_count(gold)
@@ -224,7 +222,7 @@ def pairs(args: argparse.Namespace, settings: Settings) -> int:
     """Score human-judged pairs."""
     from aggregator_lab.evaluation import pairs as protocol
 
-    _check_files(args)
+    check_files(args)
     judged, analyzer = protocol.parse_pairs(read_rows(args.files, args.column)), load_analyzer(settings)
     report = protocol.evaluate(judged, analyzer)
     table = f"{protocol.format_table(report)}\n{wrong_pairs.HINT.format('verified')}"
@@ -240,7 +238,7 @@ def related(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator_lab.evaluation.article_files import read_articles
     from aggregator_lab.evaluation.judgments import read_judgments
 
-    _check_files(args, *args.background)
+    check_files(args, *args.background)
     if missing := set(args.compare or ()).difference(RANKINGS):
         raise InvalidInput(f"--compare: {missing.pop()!r} is not one of {', '.join(RANKINGS)}.")
     if "bm25" in (args.compare or ()):
@@ -280,7 +278,7 @@ def relatedness(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator_lab.evaluation.judgments import read_judgments
     from aggregator_lab.evaluation.pairs import parse_pairs
 
-    _check_files(args, *args.pairs)
+    check_files(args, *args.pairs)
     analyzer = load_analyzer(settings)
     rows = parse_pairs(read_rows(args.pairs, args.column)) if args.pairs else []
     found = protocol.evidence_of_rows(rows, analyzer)

@@ -10,20 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aggregator import jsonl
 from aggregator.cli.progress import open_bar
 from aggregator.domain import Article
 from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
 from aggregator_archive.cli.dedupe import selected_policy
-from aggregator_archive.input_check import require_columns
-from aggregator_lab.cli.evaluate import load_analyzer
+from aggregator_lab.cli.evaluate import check_files, load_analyzer
 from aggregator_lab.evaluation import built_streams, duplicates, edit_recall, judgments
 from aggregator_lab.evaluation.article_files import read_articles
 from aggregator_lab.evaluation.duplicate_stream import DuplicateStream
 from aggregator_lab.evaluation.published_shingling import COMPARED_SETTING, PublishedSettings
 from aggregator_lab.evaluation.shingling import ShinglingSettings, settings_grid
-from aggregator_lab.model_writing import check_writable
 
 SENT_AT_ONCE = 512  # articles per step of the progress bar
 DEFAULT_OVERLAPS, DEFAULT_COLLISIONS = [0.2], [3]  # of --compare shingling and published
@@ -31,10 +28,7 @@ DEFAULT_OVERLAPS, DEFAULT_COLLISIONS = [0.2], [3]  # of --compare shingling and 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Count the duplicates of the files, or what is lost in streams built from them."""
-    jsonl.check_readable(args.files)
-    require_columns(args.files, args.column)
-    if args.page:
-        check_writable(Path(args.page))
+    check_files(args)
     return asyncio.run(_evaluate(args, settings))
 
 

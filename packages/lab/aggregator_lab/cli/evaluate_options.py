@@ -21,7 +21,8 @@ from aggregator_archive.cli.options import ARTICLE_COLUMNS, add_column_option
 
 COLUMNS = (
     *ARTICLE_COLUMNS, "cluster", "original",
-    *(name + side for side in "12" for name in ("title", "text", "lang")), "same", "overall",
+    *(name + side for side in "12" for name in ("title", "text", "lang", "source", "published_at")),
+    "same", "overall",
 )  # fmt: skip
 POLICY_SETTINGS = (*DEDUP_SETTINGS, *MODEL_SETTINGS, *LOG_SETTINGS)
 

@@ -26,7 +26,7 @@ _OWN_LIMITS = "fitted to your own articles; measure it on articles that were not
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Fit and write the model. Raises InvalidInput, ModelError, ConfigurationError."""
     options = _given_options(args, FIT_OPTIONS)
-    metadata = _given_options(args, METADATA_OPTIONS)
+    common: dict[str, Any] = {"metadata": _given_options(args, METADATA_OPTIONS), "columns": args.column}
     if args.features != TFIDF_PCA and options:
         raise InvalidInput(f"--{next(iter(options))} is an option of the features {TFIDF_PCA} only.")
     rules = FitSettings(**options)
@@ -34,20 +34,19 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     _check_outputs(args)
     model: Model
     with ItemProgress("articles", shown=not args.no_progress) as progress:
-        common: dict[str, Any] = {"metadata": metadata, "columns": args.column}
-        common["progress"] = progress.set_count
         if args.features == TFIDF_PCA:
-            fitted = fit_file(args.files, args.group, out, rules, **common).model
+            fitted = fit_file(args.files, args.group, out, rules, progress=progress.set_count, **common).model
             card = model_card(fitted, out.name, out.stat().st_size, _OWN_LIMITS)
             contents = f"{len(fitted.vocabulary)} terms, {rules.components} components"
             model = fitted
             if fitted.metadata["articles"] < FEW_ARTICLES_PER_COMPONENT * rules.components:
                 few = f"{fitted.metadata['articles']:,} articles are few for {rules.components} components"
-                print(f"{few}; give more, or try --components 40 --hyperplanes hashed", file=sys.stderr)
+                fewer = max(1, fitted.metadata["articles"] // FEW_ARTICLES_PER_COMPONENT)
+                print(f"{few}; give more, or --components {fewer} --hyperplanes hashed", file=sys.stderr)
         else:
             extractor = cast("type[FittedByFile]", extractor_class(args.features))
             model, contents, card = extractor.fit_file(
-                args.files, args.group, out, limits=_OWN_LIMITS, **common
+                args.files, args.group, out, limits=_OWN_LIMITS, progress=progress.set_count, **common
             )
     if args.card:
         Path(args.card).write_text(card, encoding="utf-8")

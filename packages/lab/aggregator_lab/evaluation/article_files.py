@@ -62,7 +62,7 @@ def read_articles(files: Sequence[str], limit: int | None = None, columns: Colum
     if read.invalid:
         print(f"{read.invalid:,} invalid rows, the first: {read.first_invalid}", file=sys.stderr)
     if read.repeated_id:
-        print(f"{read.repeated_id:,} rows left out whose id occurred before", file=sys.stderr)
+        print(f"{read.repeated_id:,} rows left out whose id or text occurred before", file=sys.stderr)
     read.dates.report()
     return read
 

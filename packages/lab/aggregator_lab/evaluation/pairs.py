@@ -34,7 +34,8 @@ from aggregator.dedup.grouping import stored_evidence
 from aggregator.dedup.verdict import Candidate, decide
 from aggregator.domain import Analysis, Article, build_record
 from aggregator.errors import InvalidInput
-from aggregator_archive.rows import column_hint, parse_time_ms
+from aggregator_archive.dates import DateCounts
+from aggregator_archive.rows import column_hint, parse_article
 from aggregator_lab.evaluation.metrics import precision_recall_f1, roc_auc
 from aggregator_lab.evaluation.near_duplicates import POLICIES
 from aggregator_lab.evaluation.wrong_pairs import WrongPair
@@ -130,12 +131,16 @@ class PairReport:
 
 def parse_pairs(rows: Iterable[Mapping[str, Any]]) -> list[JudgedPair]:
     """The judged pairs of a file without the undecided ones. Raises InvalidInput naming the row."""
-    judged = []
+    judged, dates = [], DateCounts()
     for number, row in enumerate(rows, 1):
         same = _parse_judgment(row, number)
         if same is not None:
             first, second = (_parse_article(row, number, side) for side in "12")
             judged.append(JudgedPair(first, second, same))
+            for side, article in (("1", first), ("2", second)):
+                column = {"published_at": f"published_at{side}"}
+                dates.add(dict(row), column, is_read=article.published_at_ms is not None)
+    dates.report()
     if len({pair.same for pair in judged}) < 2:
         raise InvalidInput("These pairs are all of one kind: give some that are alike and some that are not.")
     return judged
@@ -196,18 +201,13 @@ def _parse_judgment(row: Mapping[str, Any], row_number: int) -> bool | None:
 
 
 def _parse_article(row: Mapping[str, Any], row_number: int, side: str) -> Article:
-    title, text, lang = row.get("title" + side) or "", row.get("text" + side) or "", row.get("lang" + side)
-    if not isinstance(title, str) or not isinstance(text, str) or not (title or text):
+    given = {name: row.get(name + side) for name in ("title", "text", "lang", "source", "published_at")}
+    if not (given["title"] or given["text"]):
         raise InvalidInput(f"Pair {row_number} has no `text{side}`{column_hint(row, f'text{side}')}")
-    source = row.get("source" + side)
-    return Article(
-        id=f"{row_number}.{side}",
-        title=title,
-        text=text,
-        source=source if isinstance(source, str) else "",
-        published_at_ms=parse_time_ms(row.get("published_at" + side)),
-        lang=lang if isinstance(lang, str) else None,
-    )
+    try:
+        return parse_article({**given, "id": f"{row_number}.{side}"}, {})
+    except InvalidInput as error:
+        raise InvalidInput(f"Pair {row_number}, text{side}: {error}") from None
 
 
 def _scores(a: Analysis, b: Analysis) -> dict[str, float]:

@@ -18,7 +18,6 @@ from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
 from aggregator.errors import InvalidInput
 from aggregator.jsonl import check_readable
 from aggregator_lab.extractors.model import FittedIdf, FittedModel, StoredExtractor
-from aggregator_lab.model_writing import check_writable
 
 MIN_ARTICLES = FINGERPRINT_BITS + 1
 # Evenly spaced articles whose mean is the center: their vectors cost up to 50 ms each.
@@ -63,7 +62,6 @@ class FittedByFile:
         cls.check_installed()  # before the articles are read
         files = [str(path) for path in paths]
         check_readable(files)
-        check_writable(Path(out), makes_directory=True)
         from aggregator_lab.fit import texts_of_group
 
         read = list(texts_of_group(files, group, columns, progress))

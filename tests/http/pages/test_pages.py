@@ -92,6 +92,16 @@ async def test_a_top_story_leads_to_a_search_or_its_event(client: Client, servic
     assert all("last item" in row and "published" not in row for row in rows)  # it may have come late
 
 
+async def test_an_event_that_a_filter_hides_is_no_top_story(client: Client, service: FakeService) -> None:
+    """There it would have a third number of items."""
+    strike = event("e2", "Strike")
+    service.fake_events.stored = [strike]
+    service.fake_events.stories = [TopStory(strike, strike.last_seen_ms, is_event=True, needed=0)]
+
+    page = await (await client.get("/?severity=growing")).text()
+    assert "No open event matches" in page and 'data-key="se2"' not in page
+
+
 async def test_a_headline_behind_the_newest_figure_is_marked(client: Client, service: FakeService) -> None:
     """On list, wall and report, as soon as two outlets report more than it says."""
     tolls = ((EVENT_MS, "dead", 3),)

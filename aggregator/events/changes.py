@@ -305,10 +305,10 @@ class EditorActions:
                 raise Conflict("items: only stored articles that are in no event can be added to one.")
         number = newsroom.action_id(action, *(event for event in (source, into) if event))
         action = replace(action, items=tuple(items), into=into.id if into else None, id=number)
-        held = items_of(source) if source else undone.held
+        held = (items_of(source) if source else {}) | undone.held
         if source is not None:
             headline = source.headline_id, source.title, source.chosen_headline is not None
-            lost = {} if into else {id_: held[id_] for id_ in items}
+            lost = {id_: held[id_] for id_ in items if not into or held[id_].doubtful}
             action = replace(action, held=lost, first=source.first, headline=headline)
             source = newsroom.remove_items(source, items)
             if into and not source.items:  # a new event whose articles return
@@ -318,6 +318,8 @@ class EditorActions:
             unit.put(newsroom.record_action(source, action), "action", action.at_ms)
         if into is not None:
             new = {r.id: Item(1.0, r.publication_ms, r.source, None, r.first_version) for r in records}
+            if undone is action:  # what an editor puts there is not doubtful
+                held = {id_: item._replace(doubtful=False) for id_, item in held.items()}
             facts = new | {id_: item for id_, item in held.items() if id_ in new}
             left = replace(undone, first=undone.first or action.first)  # it goes with its article
             into = newsroom.restore_items(into, facts, left)

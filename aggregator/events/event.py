@@ -27,8 +27,8 @@ class EditorAction:
     text   of a note, while the action is carried out; note: id of the note that it added or deleted
     items  ids of the moved articles; id: unique within the event; of: id of the undone action
     before the fields of the event that it changed, as they were
-    held   of articles that leave ``event``, what it held of them; ``first``, ``headline`` (article, title,
-           whether chosen): those that it had
+    held   of articles that leave ``event``, what it held of them (of merged and moved ones: the doubtful);
+           ``first``, ``headline`` (article, title, whether chosen): those that it had
     """
 
     action: ActionName

@@ -135,6 +135,7 @@ def merge_events(into: Event, absorbed: Event, action: EditorAction) -> tuple[Ev
     """Return both events after an editor's merge, survivor first; an action of both is listed once."""
     survivor = merge_newsroom_state(merge_into(into, absorbed), absorbed)
     actions = sorted(dict.fromkeys((*into.actions, *absorbed.actions)), key=lambda a: a.at_ms)
+    action = replace(action, held={i: item for i, item in items_of(absorbed).items() if item.doubtful})
     return (
         record_action(replace(survivor, actions=tuple(actions)), action),
         record_action(replace(absorbed, status="closed", merged_into=into.id), action),
@@ -162,17 +163,6 @@ def separate(survivor: Event, absorbed: Event, merge: EditorAction) -> tuple[Eve
         replace(survivor, absorbed=kept, sightings=max(0, survivor.sightings - absorbed.sightings)),
         replace(reopened, status=status),  # type: ignore[arg-type]
     )
-
-
-def arranged_in(event: Event) -> tuple[set[str], set[str], set[str]]:
-    """Articles that editors moved into an event, those that they moved out of it first; merged events."""
-    merged = {a.event for a in event.actions if a.action == "merge"} & {*event.absorbed}
-    origin = dict[str, str]()
-    for action in event.actions:
-        for id_ in action.items if action.action == "move_items" else ():
-            origin.setdefault(id_, action.event if action.event != action.into else "")
-    moved = {id_ for id_, of in origin.items() if of != event.id}
-    return moved, origin.keys() - moved, merged
 
 
 def split_off(event: Event, action: EditorAction) -> Event:
@@ -211,7 +201,7 @@ def merge_newsroom_state(into: Event, absorbed: Event) -> Event:
 def merge_into(into: Event, absorbed: Event) -> Event:
     """Return ``into`` with the items and counts of ``absorbed``. A common item counts once."""
     own = items_of(into)
-    both = own | {id_: i for id_, i in items_of(absorbed).items() if id_ not in own}
+    both = own | {i: own.get(i, item)._replace(doubtful=False) for i, item in items_of(absorbed).items()}
     further = [item.at_ms for item in list(both.values())[MAX_EVENT_ITEMS:]]
     further += (*into.times[len(into.items) :], *absorbed.times[len(absorbed.items) :])
     return replace(

@@ -363,18 +363,16 @@ def test_what_was_before_an_undone_action_can_be_undone() -> None:
     assert (storm.false_alarm, undoable(storm)) == (True, [1, 4])
 
 
-def test_what_editors_arranged_is_known_by_the_history() -> None:
-    """Articles moved into the event or one that was merged into it, or out; not what the detector merged."""
-    moves = [("e0", "e2", "a7"), ("e0", "e1", "a8"), ("e1", "e9", "a9")]
-    actions = [EditorAction("move_items", "Ada", EVENT_MS, a, into=b, items=(i,)) for a, b, i in moves]
-    actions += [EditorAction("merge", "Ada", EVENT_MS, id_, into="e1") for id_ in ("e2", "undone")]
-    storm = replace(STORM, absorbed=("e2", "e3"), actions=tuple(actions))
+def test_what_an_editor_merges_is_not_doubtful() -> None:
+    """In either event, and in each later version of the detector; what the survivor doubted stays so."""
+    wind = event("e2", "Wind", ["b1", "b2"], doubtful=("b1",))
+    merge = EditorAction("merge", "Ada", EVENT_MS, "e2", into="e1")
+    survivor, absorbed = newsroom.merge_events(replace(STORM, doubtful=STORM.items[:1]), wind, merge)
+    again = replace(survivor, doubtful=survivor.items)
 
-    assert newsroom.arranged_in(storm) == ({"a7", "a8"}, {"a9"}, {"e2"})
-    added = replace(
-        storm, actions=(EditorAction("move_items", "Ada", EVENT_MS, "e1", into="e1", items=("a5",)),)
-    )
-    assert newsroom.arranged_in(added)[:2] == ({"a5"}, set())
+    assert survivor.doubtful == STORM.items[:1]
+    assert absorbed.actions[-1].held.keys() == {"b1"}
+    assert newsroom.rejoin(again, survivor, [wind]).doubtful == STORM.items
 
 
 def test_what_editors_kept_apart_is_known_by_the_history() -> None:

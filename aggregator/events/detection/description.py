@@ -55,17 +55,19 @@ def first_report(members: Iterable[WindowItem], key_terms: Collection[str]) -> F
 
 
 def typical_headline(
-    cluster: Cluster, weigh: TermWeigher, kept: str = "", least: Mapping[str, int] | None = None
-) -> WindowItem:
+    cluster: Cluster, weigh: TermWeigher, kept: str = "", least: Mapping[str, int] | None = None,
+    doubtful: Collection[str] = (),
+) -> WindowItem:  # fmt: skip
     """Return the item whose headline describes the cluster best: in its main language, whole if one is.
 
     The item with the id ``kept`` is returned unless another one is better by more than ``SIDE``. A headline
-    with a lower figure than ``least`` is outdated; it is returned only if all are.
+    with a lower figure than ``least`` is outdated; it is returned only if all are, as is a ``doubtful`` one.
     """
-    titled = [member for member in cluster.members.values() if member.title] or [*cluster.members.values()]
-    langs = Counter(member.lang for member in titled)
+    members = [*cluster.members.values()]
+    members = [m for m in members if m.title and m.id not in doubtful] or members
+    langs = Counter(member.lang for member in members)
     lang = max(langs, key=lambda lang: (langs[lang], lang))
-    members = [member for member in titled if member.lang == lang]
+    members = [member for member in members if member.lang == lang]
     members = [member for member in members if not _CUT.search(member.title)] or members
     members = [m for m in members if not newer_figures(m.title, m.lang, least or {})] or members
     weights = dict(zip(cluster.term_sums, map(weigh, cluster.term_sums), strict=True))

@@ -32,6 +32,7 @@ from aggregator.events.detection.model import (
     FirstReport,
 )
 from aggregator.events.detection.numbers import Item, counted, course, size_text
+from aggregator.events.doubt import strange_articles
 from aggregator.events.figures import figures_in, tolls
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
@@ -329,12 +330,8 @@ class OpenEvents:
         grown = [(clock_ms, kind, n) for kind, n in said.items() if n > known.get(kind, 0)]
         event.tolls += grown
         if event.status == "fading" and event.title and not grown:
+            _mark_doubtful(event, cluster)
             return
-        kept = event.headline_id if event.last_seen_ms - event.titled_ms < KEPT_HEADLINE_MS else ""
-        headline = description.typical_headline(cluster, self._weigh, kept, said)
-        if headline.id != event.headline_id:
-            event.titled_ms = event.last_seen_ms
-        event.title, event.headline_id = headline.title, headline.id
         event.terms = description.heaviest_terms(cluster.term_sums, self._weigh)
         if not event.surface_forms.keys() >= set(event.terms):
             event.surface_forms = description.surface_forms(event.terms, cluster.members.values())
@@ -344,6 +341,12 @@ class OpenEvents:
         if event.first or event.size <= len(cluster.members):  # else earlier items are gone
             found = description.first_report(cluster.members.values(), event.terms)
             event.first = min(filter(None, (event.first, found)), default=None)
+        doubtful = _mark_doubtful(event, cluster)
+        kept = event.headline_id if event.last_seen_ms - event.titled_ms < KEPT_HEADLINE_MS else ""
+        headline = description.typical_headline(cluster, self._weigh, kept, said, doubtful)
+        if headline.id != event.headline_id:
+            event.titled_ms = event.last_seen_ms
+        event.title, event.headline_id = headline.title, headline.id
 
     def _format_reason(self, event: DetectedEvent, needed: int, new_source_items: int) -> str:
         minutes = (event.last_seen_ms - event.first_seen_ms) // MINUTE_MS
@@ -362,3 +365,13 @@ class OpenEvents:
         if event.announced_size and event.size >= 2 * event.announced_size:
             event.announced_size = event.size
             self._transitions.append(("doubled", event.last_seen_ms, event))
+
+
+def _mark_doubtful(event: OpenEvent, cluster: Cluster) -> set[str]:
+    """Mark items that are like hardly any others of the window, or too early; older ones stay as they are."""
+    terms_of = {member.id: member.terms.keys() for member in cluster.members.values()}
+    strange, since_ms = strange_articles(terms_of), event.first[0] if event.first else 0
+    for id_, item in event.items.items():
+        known = id_ in strange if id_ in terms_of else item.doubtful
+        event.items[id_] = item._replace(doubtful=known or item.at_ms < since_ms)
+    return {id_ for id_, item in event.items.items() if item.doubtful}

@@ -76,6 +76,7 @@ class DetectedEvent:
     needed        number of items that it had to exceed; 0: not known
     tolls         (time in ms, kind, number) of each larger number that two outlets report (``figures.py``)
     numbers       by item: number of its first version, 0 if not known
+    doubtful      items like hardly any others or earlier than the first about it, none that editors put there
     """
 
     id: str
@@ -110,6 +111,7 @@ class DetectedEvent:
     needed: int = 0
     tolls: tuple[tuple[int, str, int], ...] = ()
     numbers: tuple[int, ...] = ()
+    doubtful: tuple[str, ...] = ()
 
     def items_between(self, after_ms: float, until_ms: float) -> int:
         """Items in the buckets of the timeline that begin after ``after_ms`` and until ``until_ms``."""

@@ -20,13 +20,14 @@ E = TypeVar("E", bound=DetectedEvent)
 
 
 class Item(NamedTuple):
-    """Similarity on joining, 0..1; time; source; a claim if the time is the arrival; its first version."""
+    """Similarity on joining, 0..1; time; source; a claim if the time is the arrival; first version; doubt."""
 
     cosine: float
     at_ms: int
     source: str
     claim_ms: int | None = None
     number: int = 0
+    doubtful: bool = False
 
 
 def course(items: Collection[Item], further: Iterable[int]) -> tuple[int, ...]:
@@ -64,6 +65,7 @@ def counted(
         "claims": {id_: item.claim_ms for id_, item in items.items() if item.claim_ms is not None},
         "outlets": tuple(position.get(key, -1) for key in keys),
         "numbers": tuple(item.number for item in items.values()),
+        "doubtful": tuple(id_ for id_, item in items.items() if item.doubtful),
         "sources": tuple(names.values()),
         "size": len(times),
         "first_seen_ms": min(times, default=empty_ms),
@@ -78,9 +80,9 @@ def counted(
 def items_of(event: DetectedEvent) -> dict[str, Item]:
     """The listed items of an event by article id, in order of joining."""
     names = (*event.sources, "")
-    numbers = event.numbers or (0,) * len(event.items)
+    numbers, doubtful = event.numbers or (0,) * len(event.items), set(event.doubtful)
     rows = zip(event.items, event.cosines, event.times, event.outlets, numbers, strict=False)
-    return {i: Item(cosine, at_ms, names[at], event.claims.get(i), n) for i, cosine, at_ms, at, n in rows}
+    return {i: Item(c, at_ms, names[o], event.claims.get(i), n, i in doubtful) for i, c, at_ms, o, n in rows}
 
 
 def times_of(event: DetectedEvent) -> dict[str, int]:

@@ -17,18 +17,14 @@ import msgspec
 from aiohttp import web
 
 from aggregator.analysis.source import outlet_name
-from aggregator.analysis.term_profile import story_terms
 from aggregator.app import Service
 from aggregator.contract import responses
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime
 from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord, TimeBasis
-from aggregator.events.detection.items import VARIANTS
 from aggregator.events.detection.numbers import items_of
-from aggregator.events.doubt import strange_articles
 from aggregator.events.event import Event
 from aggregator.events.figures import Figure, Said, figures_in, figures_over_time
-from aggregator.events.newsroom import arranged_in
 from aggregator.events.selection import RankedStory, growth, is_handled, severity
 from aggregator.events.storylines import Development, developments, headline_alternatives, sample_items
 from aggregator.http.app_keys import SERVICE
@@ -151,7 +147,6 @@ class EventItem(msgspec.Struct, frozen=True):
 
     at_ms     when it was published, as the event counts it; ``copy_of``: "" for an original
     has_text  whether more than its headline is known; ``basis``: how ``at_ms`` is known
-    doubtful  shares no two terms with a tenth of the others, or too early, unless an editor put it there
     """
 
     id: str
@@ -203,11 +198,7 @@ EVENT_ITEMS = web.AppKey("event_items", EventItemsCache)
 
 async def load_event_items(service: Service, event: Event) -> EventItems:
     """The articles of an event, read now. Raises StoreUnavailable."""
-    facts, (moved, returned, merged_ids) = items_of(event), arranged_in(event)
-    merged = (await service.events.repository.get_many(sorted(merged_ids))).values()
-    put_in = moved | {id_ for each in merged for id_ in each.items} - returned
-    items: list[EventItem] = []
-    terms_of: dict[str, set[str]] = {}
+    facts, items = items_of(event), list[EventItem]()
     said: list[Said] = []
     records: list[ArticleRecord] = []
     for start in range(0, len(event.items), ARTICLES_PER_READ):
@@ -216,8 +207,6 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
         found = [stored[id_] for id_ in ids if id_ in stored]
         for article in found:
             match, record, fact = article.outcome.match, article.record, facts[article.record.id]
-            terms = story_terms(record.title, record.lang, record.terms, record.opening_mask)
-            terms_of[record.id] = {VARIANTS.get(term, term) for term, _ in terms}
             said.append((fact.at_ms, record.source, figures_in(record.title, record.lang)))
             items.append(
                 fields_of(
@@ -228,14 +217,12 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
                     copy_of=match.canonical_id if match else "",
                     has_text=record.text_words > 0,
                     basis="published" if fact.claim_ms is None else "claimed" if fact.claim_ms else "arrived",
-                    doubtful=event.first is not None and fact.at_ms < event.first[0],
+                    doubtful=fact.doubtful,
                 )
             )
         records = (records + [article.record for article in found])[-MAX_HEADLINES:]
         await asyncio.sleep(0)  # 100 articles are 10 ms of the event loop
-    doubtful = await asyncio.to_thread(strange_articles, terms_of) if event.profile else set[str]()
-    doubtful = (doubtful | {item.id for item in items if item.doubtful}) - put_in
-    by_id = {item.id: msgspec.structs.replace(item, doubtful=item.id in doubtful) for item in items}
+    by_id = {item.id: item for item in items}
     alternatives = [by_id[r.id] for r in headline_alternatives(records, event.title)]
     in_order = sorted(by_id.values(), key=lambda i: (i.at_ms, i.arrived_ms))
     return EventItems(tuple(in_order), tuple(alternatives), figures_over_time(said))

@@ -8,11 +8,12 @@ from string import ascii_lowercase
 import pytest
 
 from aggregator.events.detection import lifecycle
+from aggregator.events.detection.description import typical_headline
 from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.model import BurstRule
 from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS
 from aggregator.time_units import MINUTE_MS
-from tests.events.detection.window_items import window_item
+from tests.events.detection.window_items import cluster_of, window_item
 from tests.support.detector_stream import START_MS, DetectorStream, time_ms
 
 
@@ -177,6 +178,20 @@ def test_the_headline_has_no_lower_toll_than_two_outlets_report() -> None:
     for item in wrong:
         stream.observe(replace(item, kind="deleted", arrived_ms=time_ms(261)))
     assert [number for *_, number in stream.last_event().tolls] == [8]  # one outlet says the other
+
+
+def test_an_item_like_hardly_any_other_is_doubtful() -> None:
+    """Or earlier than the first report; one that left the window stays as it was."""
+    alike = [window_item(n, "storm coast ferry") for n in (1, 2, 3)]
+    other = window_item(4, "storm museum ticket")
+    event = opened(1, 2, 3, 4)
+
+    assert lifecycle._mark_doubtful(event, cluster_of(*alike, other)) == {"a4"}
+    event.first = (2, "a2", "s0")
+    assert lifecycle._mark_doubtful(event, cluster_of(*alike)) == {"a1", "a4"}
+    assert event.to_event().doubtful == ("a1", "a4")
+    assert typical_headline(cluster_of(other, *alike), lambda _: 1.0, doubtful={"a4"}).id != "a4"
+    assert typical_headline(cluster_of(other), lambda _: 1.0, doubtful={"a4"}).id == "a4"
 
 
 def test_silence_longer_than_the_window_forgets_every_cluster() -> None:

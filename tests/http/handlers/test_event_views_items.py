@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from aggregator.domain import Article
-from aggregator.events.event import EditorAction
 from aggregator.http.handlers import event_views as event_items
 from aggregator.http.handlers.event_views import (
     CSV_COLUMNS,
@@ -66,29 +65,11 @@ async def test_the_basis_of_a_time_is_that_of_the_event(service: FakeService) ->
     assert [row["basis"] for row in rows(to_csv(found.items))] == [i.basis for i in found.items]
 
 
-async def test_what_editors_merge_or_move_in_is_not_doubtful(service: FakeService) -> None:
-    """Unless it was split off before; what editors take out and bring back leaves the others as they were."""
-    for id_, title in (
-        ("b0", "Storm hits the pier"), ("b1", "Other words"), ("b2", "More news"),
-        ("b3", "Train strike begins"), ("b4", "Strike of train drivers"), ("b5", "Train strike: no deal"),
-    ):  # fmt: skip
-        await service.submit(Article(id=id_, title=title, text="Some text."))
-    service.fake_events.stored = [event("e2", "Wind", ["b0"])]
-    storm = event("e1", "Strike", [f"b{n}" for n in range(6)], profile=(("train", 0.7), ("strike", 0.7)))
-    actions = [EditorAction("merge", "Ada", START_MS, "e2", into="e1")]
-    actions += [EditorAction("move_items", "Ada", START_MS, "e3", into="e1", items=("b2",))]
-    arranged = replace(storm, actions=tuple(actions), absorbed=("e2",))
+async def test_what_is_doubtful_is_decided_by_the_event(service: FakeService) -> None:
+    """Its rows count the same articles."""
+    found = await load_event_items(service, event("e1", "Storm", ["a0", "a1"], doubtful=("a1",)))  # type: ignore[arg-type]
 
-    split = [EditorAction("move_items", "Ada", START_MS, "e1", into="e2", items=("b0",)), *actions[:1]]
-    returned = replace(arranged, actions=tuple(split))
-    described_anew = replace(storm, profile=(("pier", 0.7), ("words", 0.7)))
-
-    everything = {"b0", "b1", "b2"}
-    for shown, doubtful in (
-        (storm, everything), (arranged, {"b1"}), (returned, everything), (described_anew, everything),
-    ):  # fmt: skip
-        found = await load_event_items(service, shown)  # type: ignore[arg-type]
-        assert {item.id for item in found.items if item.doubtful} == doubtful
+    assert [item.doubtful for item in found.items] == [False, True]
 
 
 async def test_an_event_is_read_once_per_revision(

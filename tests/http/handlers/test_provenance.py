@@ -200,10 +200,10 @@ async def test_what_is_doubtful_is_so_on_every_page(client: Client, service: Ser
     for id_, source, minute, title in posts:
         await post(client, id_, "", source, minute, title)
     items = {
-        id_: Item(0.5, PUBLISHED_MS + (minute - 10) * 60_000, source) for id_, source, minute, _ in posts
+        id_: Item(0.5, PUBLISHED_MS + (minute - 10) * 60_000, source, doubtful=id_ not in "ab")
+        for id_, source, minute, _ in posts
     }
-    known = dict.fromkeys(("night", "ferri", "pellworm", "pier"), 1.0)
-    told = event("e1", ferry, first=(items["a"].at_ms, "a", "A"), profile=tuple(known.items()))
+    told = event("e1", ferry, first=(items["a"].at_ms, "a", "A"))
     await commit_event(service.events.repository, "fired", with_items(told, items, ()), EVENT_MS)
 
     body = await (await client.get("/v1/events/e1/provenance")).json()

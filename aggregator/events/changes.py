@@ -262,7 +262,8 @@ class EditorActions:
         """The event, under the best headline that is left if it lost its own."""
         if event.headline_id or event.title not in ("", ", ".join(event.terms)):
             return event
-        stored = (await self._get_articles(event.items[-MAX_RANKED:])).values()
+        sure = [id_ for id_, item in items_of(event).items() if not item.doubtful] or event.items
+        stored = (await self._get_articles(sure[-MAX_RANKED:])).values()
         best = headline_alternatives([article.record for article in stored], "")[:1]
         return replace(event, headline_id=best[0].id, title=best[0].title) if best else event
 
@@ -318,7 +319,7 @@ class EditorActions:
             unit.put(newsroom.record_action(source, action), "action", action.at_ms)
         if into is not None:
             new = {r.id: Item(1.0, r.publication_ms, r.source, None, r.first_version) for r in records}
-            if undone is action:  # what an editor puts there is not doubtful
+            if action.action != "undo":  # what an editor puts there is not doubtful
                 held = {id_: item._replace(doubtful=False) for id_, item in held.items()}
             facts = new | {id_: item for id_, item in held.items() if id_ in new}
             left = replace(undone, first=undone.first or action.first)  # it goes with its article

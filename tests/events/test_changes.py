@@ -15,6 +15,7 @@ import pytest
 from aggregator.errors import Conflict, NotFound
 from aggregator.events.changes import EditorActions, EventUnitOfWork, encode_msgpack
 from aggregator.events.consumer import STATE_KEY, DetectorRunner
+from aggregator.events.detection import lifecycle
 from aggregator.events.detection.model import ChangeKind, EditorOverrides, EventChange, Mute
 from aggregator.events.detection.numbers import items_of
 from aggregator.events.event import EditorAction, Event, Note
@@ -497,6 +498,25 @@ async def test_a_removed_item_does_not_come_back(room: Newsroom) -> None:
     assert (await room.act(bridge.id, "remove_item", item=headline.id)) == event
     with pytest.raises(NotFound, match="item: there is no article 'zz'"):
         await room.act(bridge.id, "remove_item", item="zz")
+
+
+async def test_no_doubtful_one_gives_the_headline(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the detector's nor the one that follows a removed one; what an editor moves is not doubtful."""
+    bridge, ferry = await room.two_events()
+    sure = {*bridge.items[3:5]}
+    monkeypatch.setattr(lifecycle, "strange_articles", lambda terms_of: terms_of.keys() - sure)
+    room.stream.burst(3, start=26)
+    await room.tick(42)
+    told = await room.events.get(bridge.id)
+    assert told.size == 23 and {*told.items} - {*told.doubtful} == sure and told.headline_id in sure
+
+    left = await room.act(bridge.id, "remove_item", item=told.headline_id, minute=43)
+    assert {left.headline_id} == sure - {told.headline_id}
+    await room.act(bridge.id, "move_items", items=told.doubtful[:2], minute=44, into=ferry.id)
+    assert not {*told.doubtful[:2]} & {*(await room.events.get(ferry.id)).doubtful}
+    left = await room.events.get(bridge.id)
+    back = await room.act(bridge.id, "undo", of=left.actions[-1].id, minute=45)
+    assert {*told.doubtful[:2]} <= {*back.doubtful}
 
 
 @pytest.mark.parametrize("action", ["remove_item", "move_items"])

@@ -58,7 +58,7 @@ def download_rdb(url: str, path: Path) -> RdbDump:
             "your provider, or file system snapshots of all servers."
         )
     with _connection(url) as connection:
-        info = dict(re.findall(r"(\w+):(\S+)", _call(connection, "INFO", "server").decode(errors="replace")))
+        info = dict(re.findall(r"\b(\w+):(\S+)", _call(connection, "INFO", "server").decode("latin-1")))
         server = describe_version(Node("", info, {}))
         keys = int(_call(connection, "DBSIZE"))
         for words in _ONLY_THE_SNAPSHOT:

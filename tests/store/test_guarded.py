@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.base import Put, Transaction
 from aggregator.store.diagnostics import describe
 from tests.support.cluster import free_ports
+from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving
 from tests.support.stores import open_patient_store
 
@@ -149,6 +151,9 @@ def test_tls_connection_to_a_plain_port() -> None:
 async def test_the_service_runs_on_a_guarded_server(guarded: Guarded) -> None:
     """The whole service works as a user without dangerous permissions."""
     async with serving(store_url=guarded.url(), log_level="ERROR") as url, aiohttp.ClientSession() as session:
+        async with asyncio.timeout(HANG_LIMIT_S):
+            while (await session.get(url + "/readyz")).status != 200:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
         posted = await session.post(url + "/v1/articles", json={"id": "a", "text": "The ferry runs again."})
         found = await session.get(url + "/v1/articles/a")
         ready = await session.get(url + "/readyz")

@@ -5,8 +5,8 @@
     ended      the detector closed the event: no item within the window of the rule
     fading     the detector calls it fading (at most half its peak in the window), no item in the last hour,
                or not fast and in the last 2 hours at most at half the rate of its peak
-    breaking   fast (10 items or a third of the peak in the last hour, not 1), new (detected or developed
-               under 2 h ago)
+    breaking   fast (10 items or a third of the peak in the last hour, not 1; not most items are doubtful),
+               new (detected or developed under 2 h ago)
     growing    fast, and at least twice as many items in the last hour as in the hour before
     emerging   new, not fast, and no fewer items in the last hour than in the hour before
     running    any other open event
@@ -169,8 +169,8 @@ def severity(event: Event, now_ms: int) -> Severity:
     last, before = growth(event, now_ms)
     if event.status == "closed":
         return "ended"
-    is_new = now_ms - news_ms(event) < NEW_MS
-    is_fast = 1 < last >= min(event.peak / FAST_PEAK_PARTS, FAST_ITEMS)
+    is_new, is_sure = now_ms - news_ms(event) < NEW_MS, 2 * len(event.doubtful) <= event.size
+    is_fast = is_sure and 1 < last >= min(event.peak / FAST_PEAK_PARTS, FAST_ITEMS)
     is_slow = not is_fast and (last + before) * event.window_ms <= event.peak * HOUR_MS
     if event.status == "fading" or not last or is_slow:
         return "fading"

@@ -95,6 +95,8 @@ HOUR_AGO = EVENT_MS - HOUR_MS
         ({"status": "fading", **OLD}, "fading"),
         ({"timeline": ((HOUR_AGO, 30),)}, "fading"),
         ({"timeline": ((EVENT_MS, 10),), "peak": 300}, "breaking"),
+        ({"timeline": ((EVENT_MS, 10),), "size": 4, "doubtful": ("a", "b")}, "breaking"),
+        ({"timeline": ((EVENT_MS, 10),), "size": 4, "doubtful": ("a", "b", "c")}, "emerging"),
         ({"timeline": ((EVENT_MS, 9),), "peak": 36}, "fading"),
         ({"timeline": ((EVENT_MS, 9),), "peak": 35}, "emerging"),
         ({"timeline": ((HOUR_AGO, 9), (EVENT_MS, 9)), "peak": 36}, "emerging"),

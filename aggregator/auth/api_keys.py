@@ -222,7 +222,7 @@ class ApiKeys:
         def delete(known: dict[str, ApiKey]) -> None:
             had_admin = self._has_admin(known)
             if known.pop(id_, None) is None:
-                raise NotFound(f"There is no key {id_[:200]!r}.")
+                raise NotFound(f"id: no key has the id {id_[:200]!r}; `aggregator keys list` shows the ids.")
             if keep_admin and had_admin and not self._has_admin(known):
                 raise Conflict(LAST_ADMIN_MESSAGE.format(id=id_))
 
@@ -245,7 +245,7 @@ class ApiKeys:
         def replace(known: dict[str, ApiKey]) -> tuple[ApiKey, str]:
             old = known.get(id_)
             if old is None:
-                raise NotFound(f"There is no key {id_[:200]!r}.")
+                raise NotFound(f"id: no key has the id {id_[:200]!r}; `aggregator keys list` shows the ids.")
             key, text = _new_key(old.name, old.role, now_ms, None, old.sources)
             ends_ms = min(now_ms + overlap_ms, old.expires_ms or now_ms + overlap_ms)
             known[id_] = msgspec.structs.replace(old, expires_ms=ends_ms, replaced_by=key.id)

@@ -107,8 +107,8 @@ class RateLimiter:
 
 def _limit_exceeded(rate: float, retry_after_ms: int) -> RateLimited:
     error = RateLimited(
-        f"This key exceeds {rate:g} articles or requests per second (setting rate_limit_per_second, pages: "
-        "related_rate_limit_per_second)."
+        f"This key, that of a page from this address, exceeds {rate:g} articles or requests per second "
+        "(rate_limit_per_second; related_rate_limit_per_second for pages, where each id of a batch counts)."
     )
     error.retry_after_s = max(1, math.ceil(retry_after_ms / 1000))
     return error

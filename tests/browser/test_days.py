@@ -67,4 +67,4 @@ async def test_the_day_is_that_of_the_reader(browser: Browser) -> None:
             await page.locator("#day").fill("2026-10-05")
             await page.get_by_role("button", name="Show").click()
             await page.wait_for_url("**/days/2026-10-05")
-            await expect(page.locator("main")).to_contain_text("No event had articles on this day.")
+            await expect(page.locator("main")).to_contain_text("had articles on it.")

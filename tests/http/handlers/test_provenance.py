@@ -265,7 +265,7 @@ async def test_sources(client: Client, service: Service, stored: None) -> None:
     assert (one["median_lag_minutes"], one["family"], one["shared_by_family"]) == (15, [], None)
     assert "B &lt;i&gt;" in page and "15\u00a0min" in page and "C/D" not in page
     everything = await (await client.get("/sources")).text()
-    assert everything.count("all articles are first or alone (2 outlets)") == 1 and "100%" in everything
+    assert everything.count("first or alone (2 outlets on this page)") == 1 and "100%" in everything
     assert everything.count("100%") == 1  # of the one that is a copy
     assert "It never came after another outlet." in other and "First of an event" not in other
     assert "1 of its last 1 event" in first and "0 of its last 1 event" in second

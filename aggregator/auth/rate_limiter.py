@@ -70,12 +70,13 @@ class RateLimiter:
             raise _limit_exceeded(self._rate, share.exhausted_until_ms - now_ms)
         debt = min(share.tokens, 0.0)
         most = max(1.0, self._rate * PREFETCH_S)
+        share.tokens = 0.0  # the debt is charged to the bucket once (or forgiven, after a commit conflict)
         fetched, wait_ms = await self._fetch_tokens(key_id, most, debt, now_ms)
-        share.tokens = 0.0  # the debt was charged to the bucket (or forgiven, after a commit conflict)
         if not fetched:
             share.exhausted_until_ms, share.retry_after_ms = now_ms + wait_ms, wait_ms
             raise _limit_exceeded(self._rate, wait_ms)
-        share.tokens, share.expires_ms = fetched - tokens, now_ms + 1000
+        share.tokens += fetched - tokens  # others of this key may have spent or fetched meanwhile
+        share.expires_ms = now_ms + 1000
 
     async def _fetch_tokens(
         self, key_id: str, max_tokens: float, debt: float, now_ms: int

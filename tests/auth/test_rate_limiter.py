@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from aggregator.auth.rate_limiter import RateLimiter
@@ -9,6 +11,7 @@ from aggregator.errors import RateLimited
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from tests.support.store_steps import scan
+from tests.support.stores import open_patient_store
 
 
 class Clock:
@@ -42,6 +45,21 @@ async def test_a_bucket_holds_two_seconds_and_refills(store: Store) -> None:
     for _ in range(5):
         clock.now_ms += 1000
         assert await count_passed(limiter, 50) in (10, 11)
+
+
+async def test_parts_of_a_batch_that_wait_together_pay_each_for_itself(valkey_url: str) -> None:
+    """Eight at a time, every 2.5 s, pass what the rate allows and the last eight, not 2,800 for 500."""
+    clock, spent = Clock(), 0
+    store = open_patient_store(valkey_url)  # its answers take time, as those of one in memory do not
+    limiter = RateLimiter(store, clock, 5)
+    for _ in range(40):
+        clock.now_ms += 2500
+        if await count_passed(limiter, 1):
+            parts = [limiter.acquire("k", 25) for _ in range(8)]
+            spent += 25 * (await asyncio.gather(*parts, return_exceptions=True)).count(None)
+    await store.close()
+
+    assert 400 <= spent <= 2 * 5 + 5 * 100 + 8 * 25
 
 
 async def test_processes_share_a_bucket(store: Store) -> None:

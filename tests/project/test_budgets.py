@@ -17,10 +17,10 @@ ROOT = Path(__file__).resolve().parents[2]
 MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_198, 245
 MAX_LINES = {  # of each package of the server; modules at its top share one
     "analysis": 4_608,
-    "auth": 492,
+    "auth": 493,
     "background": 256,
     "backup": 484,
-    "cli": 2_079,
+    "cli": 2_078,
     "contract": 1_519,
     "dedup": 1_240,
     "events": 7_563,

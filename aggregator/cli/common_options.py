@@ -76,7 +76,8 @@ class ConciseArgumentParser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """The options; unknown ones are an error of the command that they follow."""
         if self._distribution:
-            path = self._distribution.replace("newsdedup-", "./packages/")
+            path = self._distribution.replace("-lab", "-archive ./packages/lab")
+            path = path.replace("newsdedup-", "./packages/")
             self.exit(2, f"{self.prog}: not installed; in the repository run `pip install {path}`.\n")
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:

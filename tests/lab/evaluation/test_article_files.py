@@ -29,7 +29,7 @@ def test_every_format_is_read(tmp_path: Path) -> None:
     assert [article.text or article.title for article in read.articles] == ["x", "t", "z"]
     assert (read.invalid, read.repeated_id) == (1, 1)
     assert read.first_invalid.startswith(f"{lines}:2: ")
-    assert len(read_articles([str(lines), str(table)], 1).articles) == 1
+    assert len(read_articles([str(lines), str(table)], limit=1).articles) == 1
 
 
 def test_files_without_articles_are_an_error(tmp_path: Path) -> None:

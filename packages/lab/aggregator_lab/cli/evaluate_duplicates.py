@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
     compared, published = _compared_settings(args)
     verdicts = judgments.read_judgments(args.judged, args.files) if args.judged else []
-    read = read_articles(args.files, args.max, args.column)
+    read = read_articles(args.files, args.column, args.max)
     analyzer, policy = load_analyzer(settings), selected_policy(args, settings)[1]
     if args.built:
         built = await built_streams.evaluate(

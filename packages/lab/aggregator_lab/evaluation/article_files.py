@@ -32,7 +32,7 @@ class ArticleFile:
     dates: DateCounts = field(default_factory=DateCounts)
 
 
-def read_articles(files: Sequence[str], limit: int | None = None, columns: Columns = ()) -> ArticleFile:
+def read_articles(files: Sequence[str], columns: Columns = (), limit: int | None = None) -> ArticleFile:
     """Read at most ``limit`` articles of files as for ``dedupe``, ``columns`` as for ``rows.read_rows``.
 
     Rows left out and dates not read are reported on stderr. Raises InvalidInput if there are no articles.

@@ -63,8 +63,8 @@ def typical_headline(
     The item with the id ``kept`` is returned unless another one is better by more than ``SIDE``. A headline
     with a lower figure than ``least`` is outdated; it is returned only if all are, as is a ``doubtful`` one.
     """
-    members = [*cluster.members.values()]
-    members = [m for m in members if m.title and m.id not in doubtful] or members
+    titled = [member for member in cluster.members.values() if member.title] or [*cluster.members.values()]
+    members = [member for member in titled if member.id not in doubtful] or titled
     langs = Counter(member.lang for member in members)
     lang = max(langs, key=lambda lang: (langs[lang], lang))
     members = [member for member in members if member.lang == lang]

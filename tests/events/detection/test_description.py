@@ -131,6 +131,7 @@ def test_of_equal_items_the_older_gives_the_headline() -> None:
         msgspec.structs.replace(window_item(number, "storm pier", at_ms=40), title="") for number in (4, 5)
     ]
     assert description.typical_headline(cluster_of(*texts, second), lambda _: 1.0) is second
+    assert description.typical_headline(cluster_of(*texts, second), lambda _: 1.0, doubtful={"a2"}) is second
 
 
 def test_an_invalidated_cluster_gets_new_terms() -> None:

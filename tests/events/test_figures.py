@@ -99,7 +99,7 @@ def test_each_number_has_its_first_report_and_its_outlets() -> None:
 
 
 def test_a_toll_of_no_kind_counts_the_dead_where_another_headline_counts_dead() -> None:
-    """The larger number of a headline is its toll; without a headline that counts dead it is none."""
+    """The larger number of a headline is its toll; it is left out unless another headline counts dead."""
     said = [(1, "Quay", figures_in("Nine dead in quake", "en"))]
     later = [
         (2, "Mole", figures_in("Toll rises to 17 after 3 bodies found", "en")),

@@ -48,7 +48,7 @@ def test_a_command_can_be_typed_as_it_is(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_hint_repeats_what_chose_store_models_and_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As given, also equal to the default or next to a store; a demonstration gets a store of its own."""
+    """As given, also equal to the default or next to a store; a demonstration gets its own store."""
     given = "--host ::1 --port 8080 --models-dir m --store embedded --data-dir var --workers 2"
     monkeypatch.setattr("sys.argv", ["doctor", *given.split()])
     settings = Settings(host="::1", models_dir="m", workers=2)

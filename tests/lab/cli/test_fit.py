@@ -112,7 +112,7 @@ def test_an_extractor_without_its_library_is_refused_first(
     features: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Before an article is read; no directory is created."""
-    importlib.import_module("scipy.stats")  # which fails if torch is None meanwhile
+    importlib.import_module("scipy.stats")  # before torch is hidden, which it looks for
     for module in ("gensim.models.doc2vec", "torch"):
         monkeypatch.setitem(sys.modules, module, None)  # its import fails
     corpus, model = write_jsonl(tmp_path / "c.jsonl", "no article"), tmp_path / "own" / "en.model"

@@ -58,8 +58,19 @@ def test_groups_representatives_and_the_deduplicated_copy(tmp_path: Path) -> Non
             fate == ("kept" if id_.endswith("original") else f"removed: a copy of {id_[:3]}original")
             for id_, fate in shown.items()
         )
-    assert "g0-cut" in review and "<svg" in report
+    assert "g0-cut" in review and 'class="bar"' in report
     assert not (tmp_path / "out" / "work").exists()
+
+
+def test_repeated_ids_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Results name rows by id, so a reader has to know that two rows have the same one."""
+    rows = archive_rows()
+    others = [row | {"text": "The swing bridge is shut."} for row in rows[:2]]
+    source = write_lines(tmp_path / "a.jsonl", [*rows, *others])
+
+    assert run(tmp_path / "out", source) == 0
+    assert json.loads((tmp_path / "out" / "summary.json").read_bytes())["repeated_ids"] == 2
+    assert "earlier row: 2; results" in capsys.readouterr().err
 
 
 def test_the_distribution_of_lengths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from xxhash import xxh3_64_intdigest
 
 from aggregator_archive.arrays import Array, Hashes, Rows, batches, write_bytes
 from aggregator_archive.cluster import Links, components
@@ -88,11 +89,22 @@ class Columns:
         """The id of the article in this row."""
         return self.variable("id", row).tobytes().decode("utf-8", "surrogatepass")
 
+    def repeated_ids(self) -> int:
+        """Number of rows whose id an earlier row has, too; counted by 64-bit hash."""
+        hashes = (xxh3_64_intdigest(self.variable("id", row).tobytes()) for row in range(len(self)))
+        return len(self) - len(np.unique(np.fromiter(hashes, np.uint64)))
+
     def variable(self, name: str, row: int) -> Array:
         """The values of a column of variable length in this row."""
         ends: Array = getattr(self, f"{name}_end")
         values: Array = getattr(self, name)
         return values[int(ends[row - 1]) if row else 0 : int(ends[row])]
+
+
+def repeated_ids_problem(count: int) -> str:
+    """A sentence on rows whose id an earlier row has, too; empty if there are none."""
+    problem = "rows with the id (without one: the URL or text) of an earlier row"
+    return f"{problem}: {count:,}; results name rows by id" if count else ""
 
 
 ARRAY_NAMES = tuple(field.name for field in fields(Columns) if field.name not in ("spaces", "sources"))

@@ -1,11 +1,9 @@
-"""HTML pages of a run: ``report.html`` (tables, plots, examples) and ``review.html`` (manual review)."""
+"""HTML pages of a run: ``report.html`` (tables, examples) and ``review.html`` (manual review)."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from html import escape
-from math import log10
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +66,7 @@ def write_report(
     summary: Mapping[str, Any],
     articles_by_row: Mapping[int, dict[str, Any]],
 ) -> None:
-    """Write ``report.html``: the summary as tables and plots, and the openings of example pairs."""
+    """Write ``report.html``: the summary as tables, and the openings of example pairs."""
     overlaps = result.confirmed.overlaps
     examples = [
         {
@@ -79,9 +77,7 @@ def write_report(
         }
         for at, *pair in example_pairs(result)
     ]
-    page = _TEMPLATES.get_template("report.html").render(
-        summary=summary, plots=_plots(summary), examples=examples
-    )
+    page = _TEMPLATES.get_template("report.html").render(summary=summary, examples=examples)
     write_bytes(out / "report.html", page.encode())
 
 
@@ -99,27 +95,6 @@ def write_review(
     write_bytes(out / "review.html", page.encode())
 
 
-def _plots(summary: Mapping[str, Any]) -> list[str]:
-    sizes = [row for row in summary["cluster_sizes"] if row["size"] != "1"]
-    names = [row["size"] for row in sizes]
-    charts = [
-        bar_chart("Clusters per size", names, [row["clusters"] for row in sizes], logarithmic=True),
-        bar_chart("Confirmed pairs per Hamming distance", [str(d) for d in range(65)], summary["distances"]),
-        bar_chart(
-            "Confirmed pairs per containment", [f"{k / 20:.2f}" for k in range(20)], summary["containments"]
-        ),
-        bar_chart("Seconds per stage", list(summary["seconds"]), list(summary["seconds"].values())),
-    ]
-    if len(summary["sources"]) > 1:
-        names = [row["source"][:12] for row in summary["sources"]]
-        charts.append(bar_chart("Copies per source", names, [row["copies"] for row in summary["sources"]]))
-    if len(summary["months"]) > 1:
-        months = [row["month"] for row in summary["months"]]
-        charts.append(bar_chart("Articles per month", months, [row["articles"] for row in summary["months"]]))
-        charts.append(bar_chart("Copies per month", months, [row["copies"] for row in summary["months"]]))
-    return charts
-
-
 def _article_context(
     row: int, result: DedupeResult, copy_of: Rows, articles_by_row: Mapping[int, dict[str, Any]]
 ) -> dict[str, str]:
@@ -133,42 +108,3 @@ def _article_context(
         "opening": text[:OPENING_CHARS],
         "fate": "kept" if copy_of[row] == row else f"removed: a copy of {result.columns.id_of(copy_of[row])}",
     }
-
-
-WIDTH_PX, HEIGHT_PX, MARGIN_PX = 640, 220, 44
-
-
-def bar_chart(title: str, names: Sequence[str], values: Sequence[float], *, logarithmic: bool = False) -> str:
-    """One vertical bar per name with its value above; ``logarithmic`` for counts of different magnitudes."""
-    heights = [log10(value + 1) if logarithmic else value for value in values]
-    top = max(heights, default=0) or 1
-    step = (WIDTH_PX - 2 * MARGIN_PX) / max(1, len(names))
-    elements = []
-    for at, (name, value, height) in enumerate(zip(names, values, heights, strict=True)):
-        x, bar_height = MARGIN_PX + at * step, (HEIGHT_PX - 2 * MARGIN_PX) * height / top
-        y = HEIGHT_PX - MARGIN_PX - bar_height
-        middle = x + step / 2
-        elements.append(
-            f'<rect x="{x + step * 0.1:.1f}" y="{y:.1f}" width="{step * 0.8:.1f}" height="{bar_height:.1f}"/>'
-        )
-        if len(names) <= 16 or at % (len(names) // 12) == 0:
-            elements.append(f'<text x="{middle:.1f}" y="{HEIGHT_PX - MARGIN_PX + 14}">{escape(name)}</text>')
-        if len(names) <= 16:
-            elements.append(f'<text x="{middle:.1f}" y="{y - 4:.1f}">{_abbreviate(value)}</text>')
-    return _figure_with_axis(title + (" (logarithmic)" if logarithmic else ""), "".join(elements))
-
-
-def _figure_with_axis(title: str, inner: str) -> str:
-    base = HEIGHT_PX - MARGIN_PX
-    axis = f'<line x1="{MARGIN_PX}" y1="{base}" x2="{WIDTH_PX - MARGIN_PX}" y2="{base}"/>'
-    return (
-        f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {WIDTH_PX} {HEIGHT_PX}" '
-        f'role="img" style="max-width:{WIDTH_PX}px" aria-label="{escape(title)}">{axis}{inner}</svg></figure>'
-    )
-
-
-def _abbreviate(value: float) -> str:
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if value >= limit:
-            return f"{value / (limit if unit != 'k' else 1e3):.3g}{unit}"
-    return f"{value:g}"

@@ -34,6 +34,7 @@ def summarize(result: DedupeResult, choice: RepresentativeChoice, bad_rows: int)
     return {
         "articles": rows,
         "bad_rows": bad_rows,
+        "repeated_ids": result.columns.repeated_ids(),
         "distinct_texts": len(result.distinct_texts.rows),
         "candidate_pairs": result.candidate_count,
         "confirmed_pairs": len(result.confirmed.pairs),

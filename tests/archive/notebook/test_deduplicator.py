@@ -51,6 +51,13 @@ def test_columns_have_one_value_per_row() -> None:
     }
 
 
+def test_repeated_ids_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    """``original`` names a row by its id, which two rows have here."""
+    Deduplicator().run([{"id": 7, "text": FERRY}, {"id": 7, "text": "The swing bridge is shut."}])
+
+    assert "earlier row: 1; results" in capsys.readouterr().err
+
+
 def test_within_limits_the_dates_of_a_group() -> None:
     """The same text a week later is new."""
     table = [{"id": n, "text": FERRY, "published_at": NOON + timedelta(days=7 * n)} for n in range(2)]

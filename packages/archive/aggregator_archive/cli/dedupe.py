@@ -14,6 +14,7 @@ from aggregator.dedup.policy import Policy
 from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError
 from aggregator.policy_file import load_policies
 from aggregator.settings import Settings
+from aggregator_archive.columns import repeated_ids_problem
 from aggregator_archive.dates import DateCounts, require_dates
 from aggregator_archive.encode import Encoding
 from aggregator_archive.executors import open_pool, track_peak_memory
@@ -137,6 +138,8 @@ def _print_summary(summary: dict[str, Any], out: Path, *, by_headline: bool) -> 
         print(f"split: a component of {cut['articles']:,} texts, {removed}", file=sys.stderr)
     if summary["bad_rows"]:
         print(f"{summary['bad_rows']:,} bad rows, the first: {summary['first_bad_row']}", file=sys.stderr)
+    if problem := repeated_ids_problem(summary["repeated_ids"]):
+        print(problem, file=sys.stderr)
     dates = DateCounts(**summary["dates"])
     undated = summary["articles"] - dates.stated + dates.unread
     if dates.unread or (undated and summary["within"]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from aggregator.domain import WeightedTerms
 from aggregator.errors import InvalidInput
 from aggregator_archive import dates
 from aggregator_archive.columns import Columns as ArticleColumns
+from aggregator_archive.columns import repeated_ids_problem
 from aggregator_archive.encode import Encoding, chunk_metadata, decode_details
 from aggregator_archive.executors import open_pool
 from aggregator_archive.job import Job, RepresentativeRule, prepare_work_dir
@@ -80,8 +82,8 @@ class Deduplicator:
         similarity  cosine of the heaviest terms of both, 0 to 1; None otherwise
         problem     why a row is invalid; empty otherwise
 
-        Ids are the column ``id``, else derived from the URL or the text. Dates that cannot
-        be read are reported on stderr. Raises InvalidInput if there are no rows, and as ``read_rows``.
+        Ids are the column ``id``, else derived from the URL or the text. Dates that cannot be read and
+        repeated ids are reported on stderr. Raises InvalidInput if there are no rows, and as ``read_rows``.
         """
         articles = list(article_fields(table, self._columns, CONTENT_FIELDS))
         if not articles:
@@ -100,6 +102,8 @@ class Deduplicator:
                 result = run_pipeline(job, pool, ProgressListener(), blocks_of_rows(articles))
             chunks = [chunk_metadata(chunk) for chunk in result.chunks]
             dates.total(chunk["dates"] for chunk in chunks).report()
+            if repeated := repeated_ids_problem(result.columns.repeated_ids()):
+                print(repeated, file=sys.stderr)
             problems = {bad["row"] - 1: bad["reason"] for chunk in chunks for bad in chunk["bad"]}
             copy_of = choose_representatives(result, self._keep, self._policy).copy_of
             labels, originals = result.labels.tolist(), copy_of.tolist()

@@ -8,7 +8,6 @@ from datetime import date, datetime, time, tzinfo
 
 from aggregator.errors import InvalidInput
 from aggregator.events.desks import Desk, is_reportable, time_zone
-from aggregator.events.detection.numbers import course_of
 from aggregator.events.event import Event
 from aggregator.events.newsroom import is_split
 from aggregator.events.selection import is_handled
@@ -67,26 +66,24 @@ def is_split_off(event: Event) -> bool:
     return any(action.into == event.id and is_split(action) for action in event.actions)
 
 
-def items_within(event: Event, since_ms: int, until_ms: int) -> int:
-    """Items of an event that were published within a period."""
-    return sum(since_ms <= at_ms < until_ms for at_ms in course_of(event))
-
-
 def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str, list[Event]]:
     """What happened to events within a period, and what is left to do; each in the first list that applies.
 
-    "published" by the newsroom, "new": fired, "developed", "unhandled": open, and nobody is on it. Muted and
-    merged events are in none, and what an editor split off is not new.
+    "published" by the newsroom, "new": fired, "developed", "unhandled": open, and nobody is on it. What is
+    muted, merged or detected later is in none, and what an editor split off is not new.
     """
     lists: dict[str, list[Event]] = {"published": [], "new": [], "developed": [], "unhandled": []}
     for event in filter(is_reportable, events):
         published = [a.at_ms for a in event.actions if a.work_status == "published"]
-        is_free = not (event.status == "closed" or event.assignee or event.work_status != "open")
+        done = event.status == "closed" or event.assignee or event.work_status != "open" or is_handled(event)
         for name, times in (
             ("published", published if event.work_status == "published" else ()),
             ("new", () if is_split_off(event) else (event.detected_at_ms,)),
             ("developed", (at_ms for at_ms, _ in event.developments)),
-            ("unhandled", (since_ms,) if is_free and not is_handled(event) else ()),
+            (
+                "unhandled",
+                () if done else (max(since_ms, event.detected_at_ms),),
+            ),
         ):
             if any(since_ms <= at_ms < until_ms for at_ms in times):
                 lists[name].append(event)

@@ -80,10 +80,6 @@ class Desks(VersionedMap[Desk]):
 
         return await self.update(id_, apply)
 
-    async def filter_of(self, id_: str) -> EventFilter:
-        """The filter of the view of a desk. Raises NotFound."""
-        return view_filter(await self.get(id_))
-
 
 def view_filter(desk: Desk) -> EventFilter:
     """The filter of the desk's view."""

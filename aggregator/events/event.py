@@ -111,6 +111,7 @@ class EventSummary(msgspec.Struct, array_like=True):
     merged_into: str | None = None
     story_id: str = ""
     size: int = 0
+    first_seen_ms: int = 0
 
 
 def detected_half(event: DetectedEvent) -> dict[str, Any]:

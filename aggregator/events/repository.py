@@ -16,7 +16,7 @@ overrides are still those that they read, so all versions have one order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
 
@@ -25,6 +25,7 @@ import msgspec
 from aggregator.errors import DamagedValue, NotFound
 from aggregator.events import selection
 from aggregator.events.detection.model import ChangeKind, EditorOverrides, LearnedHistory, LearningStatus
+from aggregator.events.detection.numbers import items_within
 from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import Event, EventSummary
 from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key, sort_events
@@ -90,32 +91,35 @@ class EventRepository:
     ) -> list[Event]:
         """Stored events behind ``after`` in an order; without page keys open ones, as of ``now_ms``.
 
-        ``since_ms``: seen then or later; ``until_ms``: detected before, and not merged.
+        ``since_ms``: seen then or later; ``until_ms``: with items in that period, and not merged.
         """
+
+        def matches(event: Event) -> bool:
+            has_items = until_ms is None or items_within(event, since_ms or 0, until_ms) > 0
+            return has_items and (event_filter is None or event_filter.matches(event))
+
         candidates = {
             id_: e
             for id_, e in (await self.summaries()).items()
             if (status is None or e.status == status)
             and (since_ms is None or e.last_seen_ms >= since_ms)
-            and (until_ms is None or (e.detected_at_ms < until_ms and e.merged_into is None))
+            and (until_ms is None or (e.first_seen_ms < until_ms and e.merged_into is None))
         }
         if order not in PAGED_ORDERS:
             ids = [id_ for id_, e in candidates.items() if e.status != "closed"]
-            return sort_events(await self._first_matching(ids, len(ids), event_filter), order, now_ms)[:limit]
+            return sort_events(await self._first_matching(ids, len(ids), matches), order, now_ms)[:limit]
         keys = sorted((page_key(e, id_, order) for id_, e in candidates.items()), reverse=True)
         ids = [key[2] for key in keys if after is None or key < after]
-        return await self._first_matching(ids, limit, event_filter)
+        return await self._first_matching(ids, limit, matches)
 
     async def _first_matching(
-        self, ids: Sequence[str], limit: int, event_filter: EventFilter | None
+        self, ids: Sequence[str], limit: int, matches: Callable[[Event], bool]
     ) -> list[Event]:
         found: list[Event] = []
         while ids and len(found) < limit:
             batch, ids = ids[:EVENTS_PER_READ], ids[EVENTS_PER_READ:]
             events = await self.get_many(batch)
-            found += [
-                e for i in batch if (e := events.get(i)) and (event_filter is None or event_filter.matches(e))
-            ]
+            found += [e for i in batch if (e := events.get(i)) and matches(e)]
         return found[:limit]
 
     async def get_many(self, event_ids: Sequence[str]) -> dict[str, Event]:

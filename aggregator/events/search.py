@@ -34,7 +34,6 @@ class EventWords(NamedTuple):
     title_terms: tuple[tuple[str, ...], ...]  # by language
     other_terms: frozenset[str]
     sources: frozenset[str]
-    first_seen_ms: int
 
 
 class EventSearch:
@@ -66,7 +65,7 @@ class EventSearch:
             if (lang is None or lang in words.languages)
             and (not sources or not words.sources.isdisjoint(map(outlet_key, sources)))
             and (since_ms is None or words.summary.last_seen_ms >= since_ms)
-            and (until_ms is None or words.first_seen_ms < until_ms)
+            and (until_ms is None or words.summary.first_seen_ms < until_ms)
             and (rank := _rank(query, words)) is not None
         )
         found = await self._repository.get_many([id_ for _, id_ in ranked[:limit]])
@@ -93,7 +92,6 @@ def _words_of(event: Event, summary: EventSummary) -> EventWords:
         title_terms=tuple(search_terms(event.title, lang) for lang in languages),
         other_terms=frozenset(map(unaccented, event.terms)).union(*words),
         sources=frozenset(map(outlet_key, event.sources)),
-        first_seen_ms=event.first_seen_ms,
     )
 
 

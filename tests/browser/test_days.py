@@ -19,7 +19,8 @@ async def test_an_editor_sees_what_happened_since_the_last_visit(browser: Browse
     """After a pause of half an hour; a page that is open, or a second visit at once, changes nothing."""
     async with open_service(Settings(store_url="memory")) as service, serving(service) as client:
         at_ms = service.clock() - HOUR_MS
-        found = event("quake", "Quake off the coast", ["a"], detected_at_ms=at_ms, last_seen_ms=at_ms)
+        times = {"detected_at_ms": at_ms, "last_seen_ms": at_ms, "times": (at_ms,)}
+        found = event("quake", "Quake off the coast", ["a"], **times)
         await commit_event(service.events.repository, "fired", found, at_ms)
         async with opened(browser, client.make_url("/"), timezone_id="Asia/Tokyo") as page:
             link = page.get_by_role("link", name="What happened since you left")
@@ -67,4 +68,16 @@ async def test_the_day_is_that_of_the_reader(browser: Browser) -> None:
             await page.locator("#day").fill("2026-10-05")
             await page.get_by_role("button", name="Show").click()
             await page.wait_for_url("**/days/2026-10-05")
-            await expect(page.locator("main")).to_contain_text("had articles on it.")
+            await expect(page.locator("main")).to_contain_text("No event had articles on this day.")
+
+
+async def test_a_storyline_has_the_days_of_the_reader(browser: Browser) -> None:
+    """Also on the first page that a browser opens, which is then loaded again, once."""
+    async with open_service(Settings(store_url="memory")) as service, serving(service) as client:
+        for id_ in ("quake", "aftershock"):
+            found = event(id_, f"The {id_}", ["a"], story_id="quake")
+            await commit_event(service.events.repository, "fired", found, found.detected_at_ms)
+        async with opened(browser, client.make_url("/stories/quake"), timezone_id="America/Lima") as page:
+            await expect(page.locator("#story")).to_contain_text("(America/Lima)")
+            await page.goto(str(client.make_url("/events/quake")))
+            await expect(page.locator("#developments")).to_contain_text("by day (America/Lima)")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from aggregator.errors import InvalidInput
-from aggregator.events.days import Day, handover, items_within
+from aggregator.events.days import Day, handover
 from aggregator.events.event import EditorAction, Event
 from aggregator.time_units import HOUR_MS
 from tests.support.factories import EVENT_MS, event
@@ -71,6 +71,7 @@ def test_each_event_is_in_the_first_list_that_applies() -> None:
         of("too new", detected_at_ms=EVENT_MS + HOUR_MS, work_status="dropped"),
         of("developed", developments=((EVENT_MS + 1, ("toll",)),), acknowledged_by="Ada"),
         of("open"),
+        of("open later", detected_at_ms=EVENT_MS + HOUR_MS),
         of("ended", status="closed"),
         of("seen", acknowledged_by="Ada"),
         of("taken", assignee="Ada"),
@@ -85,14 +86,3 @@ def test_each_event_is_in_the_first_list_that_applies() -> None:
         "developed": ["developed"],
         "unhandled": ["open"],
     }
-
-
-def test_items_of_a_period_are_counted_by_their_times() -> None:
-    """The end is excluded, so that each item is of one day."""
-    found = of("e", times=(10, 20, 20, 30))
-
-    assert (items_within(found, 10, 30), items_within(found, 20, 21), items_within(found, 31, 99)) == (
-        3,
-        2,
-        0,
-    )

@@ -125,6 +125,6 @@ async def test_the_id_of_a_desk_selects_its_events() -> None:
     """Those of its view."""
     desks = Desks(MemoryStore())
     stored, _ = await desks.create(desk(terms=("bridge",)))
-    wanted = await desks.filter_of(stored.id)
+    wanted = view_filter(await desks.get(stored.id))
 
     assert wanted.matches(BRIDGE) and not wanted.matches(replace(BRIDGE, title="Bakery", terms=()))

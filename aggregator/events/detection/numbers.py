@@ -95,6 +95,11 @@ def course_of(event: DetectedEvent) -> tuple[int, ...]:
     return course(items_of(event).values(), event.times[len(event.items) :])
 
 
+def items_within(event: DetectedEvent, since_ms: int, until_ms: int) -> int:
+    """Items of an event that count within a period; it belongs to each day on which it has any."""
+    return sum(since_ms <= at_ms < until_ms for at_ms in course_of(event))
+
+
 def is_last_published(event: DetectedEvent) -> bool:
     """Whether its last item was published then; else only its arrival is known."""
     last = [id_ for id_, at_ms in times_of(event).items() if at_ms == event.last_seen_ms]

@@ -193,9 +193,8 @@ class WebhookDispatcher(PeriodicTask):
 
     async def _first_state(self, desk: Desk, now_ms: int) -> DeskState:
         """Events detected before the desk was made that reach its thresholds when it begins are not new."""
-        since_ms, made_ms = now_ms - DAY_MS, desk.created_ms
-        earlier = await self._events.list_events(None, since_ms, MAX_DIGEST_EVENTS, until_ms=made_ms)
-        events = {event.id: event for event in reversed(earlier)}
+        seen = await self._events.list_events(None, now_ms - DAY_MS, MAX_DIGEST_EVENTS)
+        events = {e.id: e for e in reversed(seen) if e.detected_at_ms < desk.created_ms and not e.merged_into}
         return DeskState(notified=observe(desk, DeskState(), list(events), events, now_ms).held)
 
     async def _digest(self, desk: Desk, since_ms: int, until_ms: int) -> Alert:

@@ -111,9 +111,7 @@ class Subscriptions(VersionedMap[Subscription]):
 
 
 def _is_same(one: Subscription, other: Subscription) -> bool:
-    first, second = (
-        (s.url, s.kind, s.desk, s.format, *map(sorted, (s.kinds, s.queries))) for s in (one, other)
-    )
+    first, second = ((s.url, s.kind, s.desk, s.format, {*s.kinds}, {*s.queries}) for s in (one, other))
     return first == second
 
 

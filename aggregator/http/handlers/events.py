@@ -16,8 +16,9 @@ from aggregator.app import Service
 from aggregator.contract import encoding, requests, responses
 from aggregator.contract.decoding import ErrorCollector, to_plain_text, to_single_line, to_unix_ms
 from aggregator.errors import InvalidInput, NotFound
-from aggregator.events.days import Day, items_within
-from aggregator.events.desks import Desks
+from aggregator.events.days import Day
+from aggregator.events.desks import Desks, view_filter
+from aggregator.events.detection.numbers import items_within
 from aggregator.events.event import EditorAction, Event
 from aggregator.events.read_marks import ReadMark
 from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key
@@ -121,7 +122,7 @@ async def get(service: Service, id_: str) -> EventDetailOut | web.Response:
 
 async def get_story(service: Service, id_: str) -> responses.StoryOut:
     """Get a storyline: events of one topic over days, with key developments by day."""
-    return event_views.story_out(await load_storyline(service, id_), service.clock())
+    return event_views.story_out(id_, *await load_storyline(service, id_), service.clock())
 
 
 async def post_action(request: web.Request, service: Service, id_: str, body: requests.ActionIn) -> ActedOut:
@@ -193,7 +194,7 @@ async def build_filter(desks: Desks, query: requests.EventFilterQuery) -> EventF
         query.lang,
         query.min_size,
         query.status,
-        and_also=(await desks.filter_of(query.watch),) if query.watch else (),
+        and_also=(view_filter(await desks.get(query.watch)),) if query.watch else (),
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, tzinfo
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -11,7 +13,10 @@ from aiohttp import web
 from aggregator.app import Service
 from aggregator.contract.decoding import to_unix_ms
 from aggregator.contract.requests import DayQuery
-from aggregator.events.days import Day, handover, is_split_off, items_within
+from aggregator.errors import InvalidInput
+from aggregator.events.days import Day, handover, is_split_off
+from aggregator.events.desks import time_zone
+from aggregator.events.detection.numbers import items_within
 from aggregator.events.event import Event
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.handlers.events import day_of, load_period
@@ -52,13 +57,14 @@ async def day(request: web.Request, service: Service, date: str, query: DayQuery
     start_ms, end_ms = shown.start_ms, shown.end_ms
 
     async def render(_: bytes) -> bytes:
-        lists: dict[str, list[Event]] = {"new": [], "earlier": [], "before": [], "muted": []}
+        lists: dict[str, list[Event]] = {"new": [], "earlier": [], "later": [], "before": [], "muted": []}
         found = await load_period(service, query.watch, start_ms, end_ms)
         if start_ms <= (now_ms := service.clock()) < end_ms:
             night = await load_period(service, query.watch, now_ms - DAY_MS, start_ms)
             found += [event for event in night if event.last_seen_ms < start_ms]
         for event in found:
             name = "earlier" if event.detected_at_ms < start_ms or is_split_off(event) else "new"
+            name = "later" if event.detected_at_ms >= end_ms else name
             name = "muted" if event.muted else "before" if event.last_seen_ms < start_ms else name
             lists[name].append(event)
         return await _page(request, query, shown, (start_ms, end_ms), lists)
@@ -82,7 +88,7 @@ async def _page(
         query=query,
         shown=shown,
         is_day=limits == (shown.start_ms, shown.end_ms),
-        start_ms=limits[0],
+        limits=limits,
         lists={name: [make_card(event, now_ms) for event in events] for name, events in lists.items()},
         items={event.id: items_within(event, *limits) for events in lists.values() for event in events},
         neighbors=[
@@ -92,6 +98,13 @@ async def _page(
         parameters=_parameters(query),
         desks=await service.events.desks.values(),
     )
+
+
+def reader_zone(request: web.Request) -> tzinfo:
+    """The time zone that ``days.js`` noted in a cookie; UTC for a browser without scripts."""
+    with suppress(InvalidInput):
+        return time_zone(request.cookies.get("aggregator_zone") or "UTC")
+    return UTC
 
 
 def _parameters(query: DayQuery) -> str:

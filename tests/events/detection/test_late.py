@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 from aggregator.domain import Problem, StreamItem
-from aggregator.events.days import items_within
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.late import MAX_TAUGHT_PER_DAY
 from aggregator.events.detection.model import EditorOverrides
-from aggregator.events.detection.numbers import is_last_published
+from aggregator.events.detection.numbers import is_last_published, items_within
 from aggregator.events.event import Event
 from aggregator.events.selection import growth, severity, urgency
 from aggregator.index.keys import term_hash

@@ -10,13 +10,13 @@ from aggregator.analysis.source import outlet_key
 from aggregator.events import newsroom
 from aggregator.events.detection import lifecycle
 from aggregator.events.detection.lifecycle import OpenEvent
-from aggregator.events.detection.numbers import bucket, course_of, independent, items_of, peak
+from aggregator.events.detection.numbers import bucket, course_of, independent, items_of, items_within, peak
 from aggregator.events.event import EditorAction, Event, size_summary
 from aggregator.events.selection import growth
 from aggregator.http.pages.cards import spread_chart
 from aggregator.time_units import DAY_MS, HOUR_MS
 from tests.events.detection.window_items import window_item
-from tests.support.factories import EVENT_MS
+from tests.support.factories import EVENT_MS, event
 
 SPELLINGS = ["Pier Post", "PIER  POST", "Quay", "quay", "www.mole.example", "mole.example", "Buoy", ""]
 ACTS = ["join", "join", "join", "absorb", "divide", "delete", "publish", "remove", "merge", "develop", "move"]
@@ -128,3 +128,10 @@ def test_the_peak_is_of_one_window() -> None:
 def test_a_family_counts_once() -> None:
     """What belongs to none counts by itself."""
     assert independent(("a", "b", "c", "d"), [("a", "b"), ("c", "d")]) == 2
+
+
+def test_items_of_a_period_are_counted_by_their_times() -> None:
+    """The end is excluded, so that each item is of one day."""
+    found = event("e", "Flood", (), times=(10, 20, 20, 30))
+
+    assert [items_within(found, *period) for period in ((10, 30), (20, 21), (31, 99))] == [3, 2, 0]

@@ -26,8 +26,9 @@ MIDNIGHT_MS = 1_793_836_800_000  # 2026-11-05, 00:00 in UTC
 async def store(service: Service, id_: str, first_ms: int, last_ms: int, **fields: Any) -> None:
     """An event that was detected with its first item, relative to midnight."""
     times = (MIDNIGHT_MS + first_ms, MIDNIGHT_MS + last_ms)
+    fields = {"detected_at_ms": times[0], **fields}
     found = event(
-        id_, f"The {id_}", fields.pop("items", ["d1"]), detected_at_ms=times[0],
+        id_, f"The {id_}", fields.pop("items", ["d1"]),
         first_seen_ms=times[0], last_seen_ms=times[1], times=times, size=2, **fields,
     )  # fmt: skip
     await commit_event(service.events.repository, "fired", found, found.last_seen_ms)
@@ -65,6 +66,22 @@ async def test_a_day_has_the_events_that_were_seen_in_it(client: Client, week: N
     assert await days(client, "/days/2026-11-05?time_zone=Europe/Berlin") == ["fire", "flood"]
     assert await days(client, "/days/2026-11-06?time_zone=Europe/Berlin") == ["strike"]
     assert await days(client, "/days/2030-01-01") == []
+
+
+async def test_an_event_is_in_each_day_that_had_its_items(service: Service, client: Client) -> None:
+    """Also in that before its detection, under a heading of its own, and in no day between two items."""
+    detected_ms = MIDNIGHT_MS + HOUR_MS
+    developed = ((MIDNIGHT_MS + 2 * HOUR_MS, ("toll",)),)
+    times = {"detected_at_ms": detected_ms, "developments": developed}
+    await store(service, "landslide", -2 * HOUR_MS, 2 * HOUR_MS, **times)
+    await store(service, "drought", -3 * DAY_MS, 2 * HOUR_MS)
+
+    assert await days(client, "/days/2026-11-04") == ["landslide"]
+    assert set(await days(client, "/days/2026-11-05")) == {"landslide", "drought"}
+    assert await days(client, "/days/2026-11-03") == []
+    page = await get(client, "/days/2026-11-04")
+    assert "The landslide" in page.partition("Detected after that day")[2]
+    assert "1 item that day, 2 in all" in page and "development:" not in page
 
 
 async def test_a_desk_has_its_events_in_its_time_zone(service: Service, client: Client, week: None) -> None:
@@ -124,7 +141,7 @@ async def test_the_page_tells_new_from_earlier_events_and_links_the_days_around(
     assert "The fire" in new and "The flood" in earlier and "development: <bdi>toll</bdi>" in earlier
     assert "1 item that day, 2 in all" in earlier
     assert 'rel="prev" href="/days/2026-11-04?time_zone=Europe%2FLondon"' in text
-    assert "had articles on it." in await get(client, "/days/2026-11-01")
+    assert "No event had articles on this day." in await get(client, "/days/2026-11-01")
 
 
 @pytest.mark.parametrize("hours", [0.05, 2])

@@ -30,7 +30,7 @@ def now() -> dict[str, int]:
 async def service(now: dict[str, int]) -> AsyncIterator[Service]:
     """A service in memory with one event."""
     async with open_service(Settings(store_url="memory"), clock=lambda: now["ms"]) as opened:
-        await commit_event(opened.events.repository, "fired", event("e1", "Bridge closed"), EVENT_MS)
+        await commit_event(opened.events.repository, "fired", event("e1", "Bridge closed", ["a"]), EVENT_MS)
         yield opened
 
 
@@ -75,7 +75,7 @@ async def test_readers_share_an_answer_until_an_event_changes(
     async with client.get(path, headers={"If-None-Match": tag}) as response:
         assert response.status == 304
 
-    await commit_event(service.events.repository, "fired", event("e2", "Ferry sinks"), EVENT_MS + 1)
+    await commit_event(service.events.repository, "fired", event("e2", "Ferry sinks", ["a"]), EVENT_MS + 1)
     changed = await get(client, path)
     assert changed != first and "Ferry sinks" in changed and len(reads) == 2 * of_one
     now["ms"] += MAX_CACHED_MS

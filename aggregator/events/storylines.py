@@ -14,7 +14,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, tzinfo
 from functools import lru_cache
+from itertools import chain, repeat
 from operator import itemgetter
 
 import msgspec
@@ -26,6 +28,7 @@ from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import ArticleRecord
 from aggregator.events.detection.description import Candidate, rank_headlines
 from aggregator.events.detection.model import DetectedEvent
+from aggregator.events.detection.numbers import course_of, items_of
 from aggregator.events.event import Event
 from aggregator.store.decoding import decode_value
 from aggregator.time_units import DAY_MS
@@ -138,10 +141,8 @@ class Storylines:
             event = replace(event, story_id=known.story_id) if known else self._link(event)
         profile = dict(event.profile)
         opening = known.opening if known else profile
-        times, languages = (event.detected_at_ms, event.last_seen_ms), list(event.languages)
-        self._entries[event.id] = StorylineEntry(
-            event.id, event.story_id, *times, profile, opening, languages
-        )
+        times, langs = (event.detected_at_ms, event.last_seen_ms), list(event.languages)
+        self._entries[event.id] = StorylineEntry(event.id, event.story_id, *times, profile, opening, langs)
         oldest_ms = event.last_seen_ms - LINK_MS
         kept = [entry for entry in self._entries.values() if entry.last_seen_ms >= oldest_ms]
         self._entries = {entry.event_id: entry for entry in kept[-MAX_ENTRIES:]}
@@ -221,11 +222,12 @@ def _terms(title: str, lang: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Development:
-    """What one event brought on one day (UTC): items, and the article with the headline if one is stored."""
+    """What one event brought on one day: items and outlets, the stored article with the best headline."""
 
-    day_ms: int
+    day: date
     event: Event
     items: int
+    sources: tuple[str, ...]
     article: ArticleRecord | None
 
 
@@ -235,21 +237,21 @@ def sample_items(events: Sequence[Event]) -> list[str]:
     return [id_ for event in events for id_ in event.items[:: -(-len(event.items) // per_event) or 1]]
 
 
-def developments(events: Iterable[Event], articles: Mapping[str, ArticleRecord]) -> list[Development]:
-    """The developments by day, then detection; ``articles``: stored ones of ``sample_items``, by id."""
+def developments(
+    events: Iterable[Event], articles: Mapping[str, ArticleRecord], zone: tzinfo = UTC
+) -> list[Development]:
+    """The developments by day of a time zone, then detection; ``articles``: those of ``sample_items``."""
     found = []
     for event in events:
-        by_day: dict[int, list[ArticleRecord]] = {}
-        for id_ in event.items:
-            if id_ in articles:
-                by_day.setdefault(articles[id_].publication_ms // DAY_MS, []).append(articles[id_])
-        counts: Counter[int] = Counter()
-        for at_ms, items in event.timeline:
-            counts[at_ms // DAY_MS] += items
-        for day, items in counts.items():
-            best = next(iter(_ranked(by_day.get(day, []))), None)
-            found.append(Development(day * DAY_MS, event, items, best))
-    return sorted(found, key=lambda d: (d.day_ms, d.event.detected_at_ms, d.event.id))
+        listed, days = items_of(event), dict[date, list[str]]()
+        for id_, at_ms in zip(chain(listed, repeat("")), course_of(event), strict=False):
+            days.setdefault(datetime.fromtimestamp(at_ms / 1000, zone).date(), []).append(id_)
+        for day, ids in days.items():
+            sources = dict.fromkeys(listed[id_].source for id_ in ids if id_)
+            sure = [articles[id_] for id_ in ids if id_ in articles and not listed[id_].doubtful]
+            best = next(iter(_ranked(sure)), None)
+            found.append(Development(day, event, len(ids), tuple(filter(None, sources)), best))
+    return sorted(found, key=lambda d: (d.day, d.event.detected_at_ms, d.event.id))
 
 
 def _ranked(records: Sequence[ArticleRecord]) -> list[ArticleRecord]:

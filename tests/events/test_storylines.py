@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -267,22 +269,31 @@ def test_each_event_has_one_headline_a_day() -> None:
             record("a2", DAY + 2, "quake japan market"),
             record("a3", DAY + 3, "quake japan coast tsunami"),
             record("a4", DAY + DAY_MS + 1, "rescue teams arrive"),
+            record("a5", DAY + DAY_MS + 2, "rescue teams arrive arrive"),
             record("b1", DAY + DAY_MS + 2, "reactor cooling fails"),
         )
     }
-    quake = event("a", "Quake", ("a1", "a2", "a3", "a4"), detected_at_ms=DAY)
-    quake = replace(quake, timeline=((DAY, 2), (DAY + HOUR_MS, 1), (DAY + DAY_MS, 1)))
+    times = (DAY + 1, DAY + 2, DAY + 3, DAY + DAY_MS + 1, DAY + DAY_MS + 2)
+    outlets, sources = (0, 1, 0, 2, -1), ("one.example", "two.example", "three.example")
+    quake = event("a", "Quake", ("a1", "a2", "a3", "a4", "a5"), detected_at_ms=DAY, doubtful=("a5",))
+    quake = replace(quake, times=times, outlets=outlets, sources=sources)
     reactor = event("b", "Reactor", ("b1", "gone"), detected_at_ms=DAY + HOUR_MS)
-    reactor = replace(reactor, timeline=((DAY + DAY_MS, 2), (DAY + 2 * DAY_MS, 1)))
+    unlisted_ms = DAY + 2 * DAY_MS
+    reactor = replace(reactor, times=(DAY + DAY_MS + 2, DAY + DAY_MS + HOUR_MS, unlisted_ms))
 
     found = developments([quake, reactor], articles)
 
-    assert [(d.day_ms, d.event.id, d.items, d.article.id if d.article else None) for d in found] == [
-        (DAY, "a", 3, "a3"),
-        (DAY + DAY_MS, "a", 1, "a4"),
-        (DAY + DAY_MS, "b", 2, "b1"),
-        (DAY + 2 * DAY_MS, "b", 1, None),
+    first = datetime.fromtimestamp(DAY / 1000, UTC).date()
+    assert [
+        ((d.day - first).days, d.event.id, d.items, d.sources, d.article and d.article.id) for d in found
+    ] == [
+        (0, "a", 3, ("one.example", "two.example"), "a3"),
+        (1, "a", 2, ("three.example",), "a4"),
+        (1, "b", 2, ("one.example", "two.example"), "b1"),
+        (2, "b", 1, (), None),
     ]
+    in_lima = developments([quake], articles, ZoneInfo("America/Lima"))
+    assert [((d.day - first).days, d.items) for d in in_lima] == [(-1, 3), (0, 2)]
 
 
 def test_the_articles_read_are_spread_over_all_events() -> None:

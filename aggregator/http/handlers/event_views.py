@@ -12,6 +12,7 @@ import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 
 import msgspec
 from aiohttp import web
@@ -31,26 +32,13 @@ from aggregator.http.app_keys import SERVICE
 from aggregator_client import wire
 
 
-@dataclass(frozen=True, slots=True)
-class Storyline:
-    """A storyline: events in order of detection. ``id``: of the first one, which may have expired."""
-
-    id: str
-    events: tuple[Event, ...]
-    developments: tuple[Development, ...]
-
-    @property
-    def latest(self) -> Event:
-        """The event detected last."""
-        return self.events[-1]
-
-
-async def load_storyline(service: Service, story_id: str) -> Storyline:
-    """The storyline with this id. Raises NotFound, StoreUnavailable."""
+async def load_storyline(
+    service: Service, story_id: str, zone: tzinfo = UTC
+) -> tuple[list[Event], list[Development]]:
+    """A storyline: its events, and what they brought by day of a zone. Raises NotFound, StoreUnavailable."""
     events = await service.events.repository.story_events(story_id)
     stored = await service.articles.index.articles.get_many(sample_items(events))
-    articles = {id_: article.record for id_, article in stored.items()}
-    return Storyline(story_id, tuple(events), tuple(developments(events, articles)))
+    return events, developments(events, {id_: article.record for id_, article in stored.items()}, zone)
 
 
 def event_out(event: Event, now_ms: int) -> wire.EventOut:
@@ -104,23 +92,25 @@ def event_detail_out(
     )
 
 
-def story_out(story: Storyline, now_ms: int) -> responses.StoryOut:
-    """A storyline."""
+def story_out(
+    story_id: str, events: list[Event], found: list[Development], now_ms: int
+) -> responses.StoryOut:
+    """A storyline: its events in order of detection."""
     return responses.StoryOut(
-        id=story.id,
-        title=story.latest.title,
-        first_seen=to_datetime(min(event.first_seen_ms for event in story.events)),
-        last_seen=to_datetime(max(event.last_seen_ms for event in story.events)),
-        events=[event_out(event, now_ms) for event in story.events],
+        id=story_id,
+        title=events[-1].title,
+        first_seen=to_datetime(min(event.first_seen_ms for event in events)),
+        last_seen=to_datetime(max(event.last_seen_ms for event in events)),
+        events=[event_out(event, now_ms) for event in events],
         developments=[
             responses.DevelopmentOut(
-                day=to_datetime(found.day_ms).date(),
-                event_id=found.event.id,
-                title=found.article.title if found.article else found.event.title,
-                items=found.items,
-                article=article_ref(found.article) if found.article else None,
+                day=development.day,
+                event_id=development.event.id,
+                title=(development.article or development.event).title,
+                items=development.items,
+                article=article_ref(development.article) if development.article else None,
             )
-            for found in story.developments
+            for development in found
         ],
     )
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from types import MappingProxyType
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 
@@ -166,7 +165,7 @@ class View:
     clear_url: str
 
 
-def view(query: FrontQuery, cards: Sequence[Card], desks: Mapping[str, str] = MappingProxyType({})) -> View:
+def view(query: FrontQuery, cards: Sequence[Card], desks: Mapping[str, str]) -> View:
     """Controls for a query that shows ``cards``. ``desks``: their names by id."""
     values = given_values(query)
     chosen, others = query.watch, _without(values, "watch")

@@ -29,6 +29,7 @@ from aggregator.events.storylines import Development
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, load_storyline
 from aggregator.http.pages import cards, html_response
+from aggregator.http.pages.days import reader_zone
 from aggregator.http.pages.filters import query_value
 from aggregator.provenance.directory import families_among, select
 from aggregator.queries.ranking import RelatedOptions
@@ -62,7 +63,10 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
     families = families_among(await service.articles.sources.report(), event.sources)
     entries = by_outlet(sure) if query.view == "outlets" else fold_copies(sure)
     entries = entries[::-1] if query.view == "newest" else entries
-    days = {at_ms // DAY_MS for at_ms, _ in event.timeline}
+    zone, found = reader_zone(request), list[Development]()
+    is_long = event.last_seen_ms - event.first_seen_ms > DAY_MS
+    if previous or following or (is_long and not event.merged_into):  # a merged one is in no storyline
+        _, found = await load_storyline(service, event.story_id or event.id, zone)
     return html_response(
         request,
         "report.html",
@@ -71,7 +75,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         card=cards.make_card(event, service.clock()),
         previous=previous,
         following=following,
-        developments=await _developments(service, event) if previous or following or len(days) > 1 else [],
+        developments=found[-MAX_DEVELOPMENTS:][::-1],
         spread=cards.spread_chart(event, loaded.items, service.clock()),
         loaded=loaded,
         suggested=await _suggestions(service, event, sure) if event.status != "closed" else [],
@@ -81,6 +85,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         headline_item=by_id.get(event.headline_id),
         own=next((item for item in loaded.items if is_own(item.source)), None),
         is_own_source=is_own,
+        zone=zone,
         names=names,
         owner=owner,
         undoable=undoable_actions(owner),
@@ -91,7 +96,6 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         doubtful=[Entry(item) for item in loaded.items if item.doubtful],
         independent=independent(event.sources, families),
         late_count=sum(i.arrived_ms - (claims.get(i.id) or i.at_ms) > event.window_ms for i in loaded.items),
-        view=query.view,
         view_url=partial(_url, event),
         stream_url="/v1/events/stream",
         stream_position=position.decode(),
@@ -106,15 +110,6 @@ async def _names(service: Service, event: Event) -> tuple[dict[str, str], Event]
     events = await service.events.repository.get_many(sorted(filter(None, ids - {event.id})))
     names = {i: a.record.title for i, a in articles.items()} | {i: title_of(e) for i, e in events.items()}
     return names, events.get(event.merged_into or "", event)
-
-
-async def _developments(service: Service, event: Event) -> list[Development]:
-    """The latest developments of the storyline, the newest first."""
-    try:
-        story = await load_storyline(service, event.story_id or event.id)
-    except NotFound:  # the event was merged into another one
-        return []
-    return list(story.developments)[-MAX_DEVELOPMENTS:][::-1]
 
 
 async def _suggestions(
@@ -155,18 +150,21 @@ def _url(event: Event, view: ReportView, page: int = 1) -> str:
 async def story(request: web.Request, service: Service, id_: str) -> web.Response:
     """Page: a storyline by day. The newest day first."""
     position = await service.events.broadcaster.latest_position()
-    found = await load_storyline(service, id_)
+    zone, now_ms = reader_zone(request), service.clock()
+    events, found = await load_storyline(service, id_, zone)
     items = Counter[int]()
-    for event in found.events:
+    for event in events:
         items.update(dict(event.timeline))
     span = min(items, default=0), max(items, default=0)
     return html_response(
         request,
         "story.html",
         page="story",
-        story=found,
-        card=cards.make_card(found.latest, service.clock()),
-        severities={event.id: severity(event, service.clock()) for event in found.events},
+        zone=zone,
+        events=events,
+        developments=found,
+        card=cards.make_card(events[-1], now_ms),
+        severities={event.id: severity(event, now_ms) for event in events},
         chart=cards.timeline_chart([*items.items()], *span),
         stream_url="/v1/events/stream",
         stream_position=position.decode(),
@@ -215,10 +213,8 @@ async def article_provenance(request: web.Request, id_: str) -> web.Response:
 async def event_provenance(request: web.Request, service: Service, id_: str) -> web.Response:
     """Page: which outlet had an event first, and who followed."""
     event = await service.events.repository.get(id_)
-    items = (await request.app[EVENT_ITEMS].load(service, event)).items
-    doubtful = {item.id for item in items if item.doubtful}
     first_id = event.first[1] if event.first else ""
-    found = await service.articles.provenance.of_event(times_of(event), first_id, doubtful)
+    found = await service.articles.provenance.of_event(times_of(event), first_id, event.doubtful)
     families = families_among(await service.articles.sources.report(), event.sources)
     return html_response(
         request,
@@ -227,7 +223,6 @@ async def event_provenance(request: web.Request, service: Service, id_: str) -> 
         event=event,
         card=cards.make_card(event, service.clock()),
         found=found,
-        doubtful=len(doubtful),
         repeats=await service.articles.provenance.repeats(event.items) if event.sightings else [],
         families=families,
         independent=independent(event.sources, families),

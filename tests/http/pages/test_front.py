@@ -19,7 +19,7 @@ def cards() -> list[Card]:
 
 def choices(query: FrontQuery, label: str) -> list[tuple[str, str, int | None]]:
     """(label, address, count) of the choices of one facet."""
-    found = [choices for name, choices in view(query, cards()).facets.items() if name == label]
+    found = [choices for name, choices in view(query, cards(), {}).facets.items() if name == label]
     return [(c.label, c.url, c.count) for c in found[0]] if found else []
 
 
@@ -28,7 +28,7 @@ def test_a_view_without_filter_has_a_short_address() -> None:
     assert given_values(FrontQuery()) == {}
     assert front_url({"sort": "surprise"}) == "/"
     assert front_url({"sort": "size", "lang": "de"}) == front_url({"lang": "de", "sort": "size"})
-    plain = view(FrontQuery(), cards())
+    plain = view(FrontQuery(), cards(), {})
     assert (plain.chips, plain.clear_url) == ((), "/")
     assert [c.label for c in plain.orders if c.is_current] == ["Most urgent"]
 
@@ -48,7 +48,7 @@ def test_every_filter_is_a_chip_that_removes_it() -> None:
     query = FrontQuery(
         term="harbour bridge", lang="de", min_size=20, severity="growing", sort="size", kiosk=True
     )
-    found = view(query, cards())
+    found = view(query, cards(), {})
 
     assert [(c.label, c.url) for c in found.chips] == [
         ("Term: harbour bridge", "/?lang=de&min_size=20&sort=size&severity=growing&kiosk=1"),
@@ -81,7 +81,7 @@ def test_a_filter_in_force_has_no_further_choices() -> None:
     """Its chip is removed first; a larger minimum size replaces the present one."""
     query = FrontQuery(lang="en", source="one.example", min_size=50, severity="ended")
 
-    assert list(view(query, cards()).facets) == ["At least"]
+    assert list(view(query, cards(), {}).facets) == ["At least"]
     assert [label for label, _, _ in choices(query, "At least")] == ["100 items"]
 
 
@@ -93,12 +93,12 @@ def test_events_are_filtered_by_our_coverage() -> None:
     lists = event_lists([ours, others], EVENT_MS)
     only = event_lists([ours, others], EVENT_MS, only_ours=False)
     name_outlets(())
-    facets = view(FrontQuery(), lists.open).facets
+    facets = view(FrontQuery(), lists.open, {}).facets
 
     assert [(c.label, c.url, c.count) for c in facets["Our coverage"]] == [
         ("Published by us", "/?ours=yes", 1),
         ("Not published by us yet", "/?ours=no", 1),
     ]
     assert [card.event.id for card in only.open] == ["e2"]
-    assert [c.label for c in view(FrontQuery(ours="no"), only.open).chips] == ["Not published by us yet"]
-    assert "Our coverage" not in view(FrontQuery(), plain.open).facets
+    assert [c.label for c in view(FrontQuery(ours="no"), only.open, {}).chips] == ["Not published by us yet"]
+    assert "Our coverage" not in view(FrontQuery(), plain.open, {}).facets

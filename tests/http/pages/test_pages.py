@@ -199,8 +199,8 @@ async def test_the_name_of_the_reader_is_on_every_page(client: Client) -> None:
 async def test_a_storyline_is_shown_by_day(client: Client, service: FakeService) -> None:
     """The report links to the storyline and to its neighbor; all events but the first can be taken out."""
     service.fake_events.stored = [
-        event("e1", "Harbour bridge closed", story_id="e1"),
-        event("e2", "Harbour bridge <open>", story_id="e1"),
+        event("e1", "Harbour bridge closed", ["a"], story_id="e1"),
+        event("e2", "Harbour bridge <open>", ["b"], story_id="e1"),
         event("e3", "Election", story_id="e3"),
     ]
     report = await (await client.get("/events/e2")).text()
@@ -407,8 +407,10 @@ async def test_the_latest_articles_follow_the_filter(client: Client, service: Fa
 
 async def test_a_storyline_shows_its_gaps(client: Client, service: FakeService) -> None:
     """One chart of all its events, days without items, the headline of each event and its outlets."""
-    early = event("e1", "Strike vote", size=20, story_id="e1", timeline=((EVENT_MS - 4 * DAY_MS, 20),))
-    late = event("e2", "Strike begins", size=30, story_id="e1", timeline=((EVENT_MS, 30),))
+    early = event("e1", "Strike vote", ["v"], size=20, story_id="e1", times=(EVENT_MS - 4 * DAY_MS,))
+    early = replace(early, timeline=((EVENT_MS - 4 * DAY_MS, 20),))
+    late = event("e2", "Strike begins", ["b"], size=30, story_id="e1", times=(EVENT_MS,))
+    late = replace(late, timeline=((EVENT_MS, 30),))
     service.fake_events.stored = [early, late]
     page = await (await client.get("/stories/e1")).text()
 
@@ -416,7 +418,29 @@ async def test_a_storyline_shows_its_gaps(client: Client, service: FakeService) 
     assert (
         page.index("Strike begins</a>") < page.index("3 days without items") < page.index("Strike vote</a>")
     )
-    assert "<bdi>one.example</bdi>, <bdi>two.example</bdi>" in page
+    assert "<bdi>one.example</bdi>" in page and "two.example" not in page  # no outlet of other days
+
+
+async def test_a_storyline_has_the_days_of_the_reader_newest_first(
+    client: Client, service: FakeService
+) -> None:
+    """In the zone that the browser noted; days and the events within one have one order."""
+    midnight_ms = EVENT_MS - EVENT_MS % DAY_MS
+    times = {"e1": midnight_ms - HOUR_MS, "e2": midnight_ms + HOUR_MS, "e3": midnight_ms + 2 * HOUR_MS}
+    service.fake_events.stored = [
+        event(id_, f"Strike {id_}", ["a"], story_id="e1", times=(ms,), detected_at_ms=ms)
+        for id_, ms in times.items()
+    ]
+
+    async def shown(zone: str) -> tuple[list[str], int]:
+        cookie = {"Cookie": f"aggregator_zone={zone}"}
+        text = await (await client.get("/stories/e1", headers=cookie)).text()
+        report = await (await client.get("/events/e2", headers=cookie)).text()
+        assert (f"({zone})" in text and f"by day ({zone})" in report) or zone == "../etc"
+        return re.findall(r'headline"><a href="/events/(\w+)"', text), text.count("<section")
+
+    assert await shown("UTC") == await shown("../etc") == (["e3", "e2", "e1"], 2)
+    assert await shown("America/Lima") == await shown("Asia/Tokyo") == (["e3", "e2", "e1"], 1)
 
 
 async def test_an_article_leads_to_its_event(client: Client, service: FakeService) -> None:

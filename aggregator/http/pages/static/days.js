@@ -1,4 +1,6 @@
 // The reader's time zone in links to days and in forms, and since when the reader was away: kept in this browser.
+import { basePath } from "./base_path.js";
+
 const KEY = "aggregator.visit";
 const AWAY_MS = 30 * 60_000; // a pause that ends a visit, as web analytics count them
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -12,7 +14,17 @@ function note() {
   return since;
 }
 
+// The server groups a storyline by days of this zone: a page that did not know it yet is loaded again, once.
+function noteZone() {
+  const cookie = `aggregator_zone=${zone}`;
+  const isNoted = () => document.cookie.split("; ").includes(cookie);
+  if (isNoted()) return;
+  document.cookie = `${cookie}; path=${basePath || "/"}; max-age=31536000; samesite=lax`;
+  if (isNoted() && document.querySelector("[data-zone-shown]")) location.reload();
+}
+
 export function start() {
+  noteZone();
   const since = note();
   setInterval(() => document.visibilityState === "visible" && note(), 60_000);
   for (const input of document.querySelectorAll("input[data-zone]")) input.value ||= zone === "UTC" ? "" : zone;

@@ -227,13 +227,7 @@ def _attempt(subject: str, check: Coroutine[Any, Any, list[Finding]]) -> list[Fi
 
 
 def _check_contents(settings: Settings) -> list[Finding]:
-    async def check() -> list[Finding]:
-        running = factory.with_running_store_url(settings)
-        return (
-            await doctor_contents.check_contents(running) if running.store_url not in ("", "memory") else []
-        )
-
-    return _attempt(doctor_contents.CONTENTS_SUBJECT, check())
+    return _attempt(doctor_contents.CONTENTS_SUBJECT, doctor_contents.check_contents(settings))
 
 
 async def _acl_command(url: str) -> str:

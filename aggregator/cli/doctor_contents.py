@@ -18,6 +18,7 @@ from aggregator.events.detection.model import LearningStatus
 from aggregator.index.upkeep.spaces import STREAM_READ, StoredSpace, count_articles, registry_of
 from aggregator.runtime.addresses import get, service_url
 from aggregator.settings import Settings, is_loopback
+from aggregator.store.factory import with_running_store_url
 from aggregator.time_units import DAY_MS, format_minute, format_rfc3339
 
 KEY_EXPIRY_NOTICE_DAYS = 14
@@ -43,8 +44,10 @@ ok, note, wrong = partial(Finding, "ok"), partial(Finding, "note"), partial(Find
 
 async def check_contents(settings: Settings) -> list[Finding]:
     """All findings on a running store; a check that fails does not prevent the others."""
-    findings: list[Finding] = []
-    async with open_service(settings) as service:
+    findings, running = list[Finding](), with_running_store_url(settings)
+    if running.store_url in ("", "memory"):
+        return []
+    async with open_service(running) as service:
         if incident := service.articles.index.memory.incident:
             findings.append(wrong("store", incident.sentence, errors.EXIT_UNAVAILABLE))
         for check in (check_unread, _check_clock, _check_keys, _check_detector, _check_events, _check_index):

@@ -61,9 +61,13 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     async with open_service(with_running_store_url(settings)) as service:
         unread = [found.space for found in await service.articles.foreign_index.find()]
         if not unread and not is_migrating:
+            if migrating := ", ".join(await service.articles.foreign_index.migrating()):
+                hint = (
+                    f"The migration settings of the service, which writes to {migrating}, are not given here"
+                )
+                raise ConfigurationError(f"migration_models_dir: {hint}.")
             former = await service.articles.foreign_index.leftovers()
-            if not former:
-                print("Nothing to copy. A change of model has these steps:", file=sys.stderr)
+            print("Nothing to copy. A change of model has these steps:", file=sys.stderr)
             _print_steps(4 if former else 0, settings, *former)
             return EXIT_OK
         complete, rejected = True, dict[str, Line]()

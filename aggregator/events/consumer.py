@@ -145,7 +145,7 @@ class DetectorRunner:
         leader.apply_overrides(overrides_value)
         self._leader = None  # after an exception from here on, the next call starts from the checkpoint
         self.has_backlog = await self._feed_new_items(leader, stream, now_ms)
-        await self._run_cooperatively(leader.detector.tick_steps(now_ms))
+        await self._run_cooperatively(leader.detector.tick(now_ms))
         leader.pending_changes += leader.detector.drain_changes()
         if leader.checkpoint_is_due(now_ms, self._checkpoint_interval_ms) and not await self._save(
             leader, now_ms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -31,12 +32,16 @@ def test_the_embedded_store_of_a_running_service_is_used(
         served = capsys.readouterr().err
         assert run("migrate", "--no-progress", *options, invalid) == 1
         reported = capsys.readouterr().err
+        assert run("migrate", *options[:2]) == 2
+        forgotten = capsys.readouterr().err
 
     assert "1 articles examined, 0 could not be copied." in said
     assert "done 2. " in said
     assert "next 3. stop every process" in said
     assert f"next 4. when no return is wanted: set models_dir = {tmp_path}" in served
     assert [f"{invalid}:{number}: " in reported for number in range(1, 4)] == [False, True, True]
+    assert re.search(r"settings of the service, which writes to xx\.\w+, are not given here", forgotten)
+    assert "--delete" not in forgotten
     assert "1 lines skipped, since their articles are not stored" in reported
 
 

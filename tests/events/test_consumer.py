@@ -296,7 +296,7 @@ async def test_polling_yields_to_other_tasks(index: FakeIndex) -> None:
     for item in index.items:
         pieces += 1 + len(list(detector.advance_clock_steps(item.arrived_ms)))
         detector.observe(item, item.arrived_ms)
-    pieces += len(list(detector.tick_steps(at(4)))) + len(list(detector.dump_chunks()))
+    pieces += len(list(detector.tick(at(4)))) + len(list(detector.dump_chunks()))
 
     assert len(turns) >= pieces
 

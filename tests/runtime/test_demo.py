@@ -260,8 +260,8 @@ def detect_event(items: Sequence[StreamItem], begin_ms: int) -> DetectedEvent:
         )
         detector.observe(moved, at_ms)
         if position % 9 == 0:
-            detector.tick(at_ms)
-    detector.tick(begin_ms + 60_000)
+            list(detector.tick(at_ms))
+    list(detector.tick(begin_ms + 60_000))
     (event,) = detector.events
     return event
 

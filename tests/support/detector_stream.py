@@ -66,7 +66,7 @@ class DetectorStream:
 
     def tick(self, minute: float) -> None:
         """Advance the detector's clock."""
-        self.detector.tick(time_ms(minute))
+        list(self.detector.tick(time_ms(minute)))
         self.changes += self.detector.drain_changes()
 
     def last_event(self) -> DetectedEvent:

@@ -73,7 +73,8 @@ class BurstDetector:
             self.remove_article(item.id, item.first_version, is_deleted=True)
             self.term_weights.invalidate(self.baseline.forget(item.first_version, deleted_hashes(item)))
             return
-        _run(self.advance_clock_steps(now_ms))
+        for _ in self.advance_clock_steps(now_ms):
+            pass
         if self.baseline.document_count > (1 + NEGLIGIBLE_SHARE) * self.baseline.idf_documents:
             self.term_weights.refresh(self.clock_ms)
         if self.overrides.is_removed(item) or self._apply_update(item):
@@ -106,12 +107,8 @@ class BurstDetector:
         else:
             self._observe_late(item, member, at_ms, source, duplicate_cluster)
 
-    def tick(self, now_ms: int) -> None:
-        """Advance the clock without an item, and merge; a time over one window behind resets the clock."""
-        _run(self.tick_steps(now_ms))
-
-    def tick_steps(self, now_ms: int) -> Iterator[None]:
-        """``tick`` in steps."""
+    def tick(self, now_ms: int) -> Iterator[None]:
+        """Advance the clock without an item, and merge, in steps; one window behind resets the clock."""
         if now_ms < self.clock_ms - self.rule.window_ms:
             # The clock ran over one window ahead: forget what was observed at the wrong time.
             self.memory.earlier.clear()
@@ -465,8 +462,3 @@ def _language_of(cluster: Cluster) -> str:
     """The language of most of its items."""
     languages = Counter(member.lang for member in cluster.members.values() if member.is_counted)
     return languages.most_common(1)[0][0] if languages else ""
-
-
-def _run(steps: Iterator[None]) -> None:
-    for _ in steps:
-        pass

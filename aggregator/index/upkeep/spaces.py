@@ -193,8 +193,15 @@ class ForeignIndex:
         return [found for found in unread if found.articles]
 
     async def leftovers(self) -> list[str]:
-        """The spaces that are neither read nor needed: another space contains all their articles."""
-        return [space for space in await leftovers(self._store, self._read) if space not in self._own]
+        """The spaces that no service reads or needs: another space contains all their articles."""
+        used = {*self._own, *await self.migrating()}
+        return [space for space in await leftovers(self._store, self._read) if space not in used]
+
+    async def migrating(self) -> list[str]:
+        """The unread spaces that a service with migration settings writes to, as well as to the others."""
+        entries = (await registry_of(self._store).read()).items()
+        both = [space for space, e in entries if e.written and e.copied_to and not e.copied_version]
+        return [space for space in both if space not in self._own]
 
     def sentence(self, foreign: ForeignSpace) -> str:
         """What is stored, which setting reads it, and what to do; no path, since every client may read it."""

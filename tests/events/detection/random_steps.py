@@ -29,7 +29,7 @@ def feed_steps(detector: BurstDetector, stream: DetectorStream, given_steps: lis
     for gap, words, kind, source in given_steps:
         minute += gap / 4
         if kind == "tick":
-            detector.tick(time_ms(minute))
+            list(detector.tick(time_ms(minute)))
             continue
         item = stream.item(minute, words, source=f"s{source}")
         if kind == "deleted" and numbers:

@@ -124,6 +124,7 @@ def test_duplicates_are_judged_by_hand(
 
     assert run("evaluate", "duplicates", articles, "--page", str(page)) == 0
     assert f'data-a="{EDITED["id"]}"' in page.read_text()
+    assert f"pairs to judge in a browser: {page}" in capsys.readouterr().err
     judged.write_text(json.dumps([{"a": EDITED["id"], "b": ORIGINAL["id"], "verdict": "wrong"}]))
     capsys.readouterr()
     given = ("evaluate", "duplicates", articles, "--judged", str(judged))

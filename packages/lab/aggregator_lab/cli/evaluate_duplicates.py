@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -112,3 +113,4 @@ def _write_page(args: argparse.Namespace, report: duplicates.DuplicatesReport) -
     Path(args.page).write_text(
         judgments.render_page(chosen, len(report.pairs), report.method), encoding="utf-8", errors="replace"
     )
+    print(f"{len(chosen)} of {len(report.pairs)} pairs to judge in a browser: {args.page}", file=sys.stderr)

@@ -108,8 +108,8 @@ class RateLimiter:
 
 def _limit_exceeded(rate: float, retry_after_ms: int) -> RateLimited:
     error = RateLimited(
-        f"This key, that of a page from this address, exceeds {rate:g} articles or requests per second "
-        "(rate_limit_per_second; related_rate_limit_per_second for pages, where each id of a batch counts)."
+        f"This key (without one: this address) exceeds {rate:g} articles or requests per second; see "
+        "rate_limit_per_second, and for pages related_rate_limit_per_second, where each id of a batch counts."
     )
     error.retry_after_s = max(1, math.ceil(retry_after_ms / 1000))
     return error

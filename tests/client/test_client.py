@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -109,10 +110,10 @@ async def test_a_failed_insert_removes_its_reservation(client: Client) -> None:
 
 async def test_a_failed_insert_takes_the_copies_that_were_dropped(client: Client) -> None:
     """Nobody has the story then: the next copy is new. A plain delete makes the first copy the original."""
-    for n, undo in ((1, True), (2, False)):
+    for n, undo in ((1, True), (2, False), (3, True)):
         first = await client.submit({"id": f"a{n}", "text": story(n)})
         assert not (await client.submit({"id": f"b{n}", "text": edited(story(n), 2)})).keep
-        assert await (client.undo(first) if undo else client.delete(f"a{n}"))
+        assert await (client.undo(first) if n == 1 else client.delete(f"a{n}", undo=undo))
 
         copy = await client.submit({"id": f"c{n}", "text": edited(story(n), 3)})
         assert (copy.verdict, copy.keep) == (("new", True) if undo else ("duplicate", False))
@@ -325,6 +326,22 @@ async def test_the_blocking_client_has_the_same_calls(url: str) -> None:
             return verdicts
 
     assert await asyncio.to_thread(crawl) == ["new", "duplicate", "new", "refused", "new"]
+
+
+async def test_a_client_does_not_hang_after_a_fork(url: str) -> None:
+    """Its thread does not exist in the child: calls raise there, and the client of the parent goes on."""
+
+    def ask_in_child(client: SyncClient) -> None:
+        with pytest.raises(RuntimeError, match="before this process was forked"):
+            client.check({"text": story(1)})
+        client.close()
+
+    with SyncClient(url, deadline_s=DEADLINE_S) as client:
+        child = multiprocessing.get_context("fork").Process(target=ask_in_child, args=(client,))
+        child.start()
+        await asyncio.to_thread(child.join, HANG_LIMIT_S)
+        assert child.exitcode == 0
+        assert (await asyncio.to_thread(client.check, {"text": story(1)})).verdict == "new"
 
 
 async def test_a_value_that_is_not_a_mapping_is_rejected_before_sending() -> None:

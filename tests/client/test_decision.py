@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -171,17 +171,17 @@ def test_a_title_cut_in_the_middle_of_an_emoji_is_sent() -> None:
 
 def test_an_unreadable_date_does_not_cost_the_article() -> None:
     """It is left out, and reported."""
-    undated: list[bool] = []
-    report = partial(undated.append, True)
+    undated: list[Mapping[str, Any]] = []
+    report = undated.append
     tokyo = ZoneInfo("Asia/Tokyo")
     article = {"title": "Ferry", "published_at": "2026-11-20 17:00"}
 
     assert msgspec.json.decode(encode_article(article, on_unread=report)) == {"title": "Ferry"}
-    assert undated == [True]
+    assert undated == [article]
     assert msgspec.json.decode(encode_article(article, tokyo, report)) == {
         "title": "Ferry", "published_at": "2026-11-20T08:00:00+00:00",
     }  # fmt: skip
-    assert undated == [True]
+    assert undated == [article]
 
 
 def test_dates_of_articles_that_are_json_are_converted() -> None:

@@ -87,7 +87,7 @@ LOG = [
 
 
 class Proxy:
-    """Passes requests on to ``target``; loses answers 1 and 4 to "lost", and "hanging" gets none."""
+    """Passes requests on to ``target``; loses answers 1 and 4 to "lost", "hanging" hangs; hides probes."""
 
     def __init__(self, target: str, session: aiohttp.ClientSession) -> None:
         self._target, self._session = target, session
@@ -96,6 +96,8 @@ class Proxy:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """The service's answer, after the fault."""
+        if request.path == "/readyz":
+            return await misbehaving.page(404)(request)
         body = await request.read()
         if b'"hanging"' in body:
             return await misbehaving.hang(request)

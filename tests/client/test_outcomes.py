@@ -114,7 +114,7 @@ def test_articles_sent_without_their_date_are_reported_at_the_end(caplog: pytest
     """Once, also when the caller gets an exception for each article without a verdict."""
     outcomes = Outcomes("items", effect="")
     for _ in range(12):
-        outcomes.add_unread_date()
+        outcomes.add_unread_date({"published_at": "13.10.", "source": "Post"})
         outcomes.add_checked("new")
     outcomes.close()
     outcomes.close()
@@ -122,7 +122,7 @@ def test_articles_sent_without_their_date_are_reported_at_the_end(caplog: pytest
     assert messages(caplog) == [
         (
             logging.WARNING,
-            "12 items had a date that could not be read; they were sent without one "
+            "12 items had a date that could not be read, e.g. '13.10. of Post'; they were sent without one "
             "(use RFC 3339 such as 2026-11-20T08:00:00Z; a local time needs a declared time zone)",
         )
     ]

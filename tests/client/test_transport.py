@@ -29,7 +29,9 @@ def test_paths_can_be_appended_to_a_checked_url(url: str, expected: str) -> None
     assert check_http_url(url) == expected
 
 
-@pytest.mark.parametrize("url", ["", "news.example:8080", "redis://news.example", "file:///etc/passwd"])
+@pytest.mark.parametrize(
+    "url", ["", "news.example:8080", "http://", "redis://news.example", "file:///etc/passwd"]
+)
 def test_another_url_is_a_configuration_error(url: str) -> None:
     """The message quotes it."""
     with pytest.raises(ConfigurationError) as caught:
@@ -42,6 +44,14 @@ def test_without_a_key_there_is_no_authorization_header() -> None:
     """An empty bearer token would be refused."""
     assert authorization_headers("") == {}
     assert authorization_headers("k1.secret") == {"Authorization": "Bearer k1.secret"}
+
+
+def test_a_key_from_a_file_ends_with_a_newline() -> None:
+    """White space around a key is removed; any other character that no header can carry is named at once."""
+    assert authorization_headers("k1.secret\n") == {"Authorization": "Bearer k1.secret"}
+    for key in ("k1\nk2", "k1.schl\u00fcssel"):
+        with pytest.raises(ConfigurationError, match="key: "):
+            authorization_headers(key)
 
 
 @pytest.mark.integration

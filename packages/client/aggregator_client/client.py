@@ -203,12 +203,15 @@ class Client(Reader, AbstractAsyncContextManager["Client"]):
             self._outcomes.add_undo_failure(decision.id, error)
             return False
 
-    async def delete(self, id: str, *, take_down: bool | None = None) -> bool:
-        """Delete an article; False if it is not stored.
+    async def delete(self, id: str, *, undo: bool = False, take_down: bool | None = None) -> bool:
+        """Delete an article; False if it is not stored. Later copies are duplicates of its first copy.
 
+        ``undo``: for one that your database does not have; copies not to ``keep`` leave, too (see ``undo``).
         ``take_down``, for editors: True refuses its text from now on, False lifts that and deletes nothing.
         """
-        return await self._delete(id, "" if take_down is None else f"?take_down={str(take_down).lower()}")
+        options = {"undo": undo or None, "take_down": take_down}
+        given = [f"{name}={str(value).lower()}" for name, value in options.items() if value is not None]
+        return await self._delete(id, "?" + "&".join(given))
 
     async def ready(self) -> bool:
         """Whether the service is ready and accepts the key; if not, logs the reason in one line."""
@@ -224,7 +227,11 @@ class Client(Reader, AbstractAsyncContextManager["Client"]):
         """
         limit_s = self._deadline_s if deadline_s is None else deadline_s
         try:
-            await self._connection.request("GET", "/readyz", None, limit_s)
+            try:
+                await self._connection.request("GET", "/readyz", None, limit_s)
+            except (Unavailable, ConfigurationError) as error:  # a proxy may hide it with 404 or 403
+                if isinstance(error, Unavailable) and error.kind != "not_an_aggregator":
+                    raise
             # An empty batch: needs the key and permission of a crawler, and has no effect.
             path = "/v1/articles/batch?dry_run=true"
             answer = await self._connection.request("POST", path, b"", limit_s, ndjson=True)

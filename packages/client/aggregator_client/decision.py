@@ -69,12 +69,14 @@ class Decision:
 
 
 def encode_article(
-    article: Mapping[str, Any], zone: tzinfo | None = None, on_unread: Callable[[], object] = lambda: None
+    article: Mapping[str, Any],
+    zone: tzinfo | None = None,
+    on_unread: Callable[[Mapping[str, Any]], object] = lambda article: None,
 ) -> bytes:
     """The article as JSON, with its date as ``dates.py`` reads it, in ``zone`` if it is local.
 
-    ``on_unread`` is called if the date cannot be read; it is then left out. Halves of surrogate pairs are
-    replaced by U+FFFD. Raises InvalidInput for unknown fields, bytes and values that JSON cannot represent.
+    ``on_unread`` is called with it if the date cannot be read; it is then left out. Halves of surrogate
+    pairs become U+FFFD. Raises InvalidInput for unknown fields, bytes and values that JSON cannot represent.
     """
     if not isinstance(article, Mapping):
         raise InvalidInput(
@@ -87,7 +89,7 @@ def encode_article(
         )
     dated, unread = with_parsed_date(article, zone)
     if unread:
-        on_unread()
+        on_unread(article)
     given = {name: value for name, value in dated.items() if value is not None}
     for name, value in given.items():
         if isinstance(value, bytes | bytearray | memoryview):  # as JSON it would be Base64

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 WARNING_INTERVAL_S = 60.0
 ERROR_SHARE = 0.01
@@ -55,7 +56,7 @@ class Outcomes:
         self._noun, self._effect, self._on_count = noun, effect, on_count
         self._clock, self._next_warning_s = clock, float("-inf")
         self._last_problems = {"unchecked": "", "rejected": ""}
-        self._closed = False
+        self._closed, self._unread_example = False, ""
         self.counts: Counter[str] = Counter()
 
     @property
@@ -78,8 +79,9 @@ class Outcomes:
         self._add("rejected")
         self._warn("rejected", problem)
 
-    def add_unread_date(self) -> None:
+    def add_unread_date(self, article: Mapping[str, Any]) -> None:
         """Count an article that is sent without its date, which could not be read."""
+        self._unread_example = f"{article['published_at']} of {article.get('url') or article.get('source')}"
         self._add("unread_date")
 
     def add_undo_failure(self, article_id: str | None, problem: Exception) -> None:
@@ -111,7 +113,7 @@ class Outcomes:
             return
         self._closed = True
         if unread := self.counts["unread_date"]:
-            log.warning("%s", unread_summary(unread, self._noun))
+            log.warning("%s", unread_summary(unread, self._noun, self._unread_example))
         checked, found = self.counts["checked"], self.counts.most_common()
         problems = [f"{name[8:]} {count / checked:.0%}" for name, count in found if name[:8] == "problem/"]
         if problems:

@@ -172,9 +172,9 @@ class NewsDedupPipeline:
             article["id"] = global_id(str(article["id"]), host_of(article.get("url") or ""))
         if self._policy:
             article.setdefault("policy", self._policy)
-        article, unread = with_parsed_date(article, self._zone)
+        dated, unread = with_parsed_date(article, self._zone)
         if unread:
-            self._outcomes.add_unread_date()
+            self._outcomes.add_unread_date(article)
         if "text" not in article and "html" not in article and not self._warned_no_text:
             self._warned_no_text = True
             log.warning(
@@ -183,7 +183,7 @@ class NewsDedupPipeline:
                 self._field_map["text"],
                 self._field_map["html"],
             )
-        return article
+        return dated
 
     def _tag(self, item: Any, decision: Decision) -> None:
         answer = decision.answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -30,13 +31,13 @@ T = TypeVar("T")
 
 
 class SyncClient(AbstractContextManager["SyncClient"]):
-    """Blocking ``Client`` with the same arguments and methods. Thread-safe.
+    """Blocking ``Client`` with the same arguments and methods. Thread-safe; not usable after a fork.
 
     Use as ``with SyncClient(url) as client``, or call ``close``.
     """
 
     def __init__(self, url: str = "http://127.0.0.1:8080", **options: Any) -> None:
-        self._client = Client(url, **options)
+        self._client, self._process = Client(url, **options), os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="aggregator-client", daemon=True)
         self._thread.start()
@@ -48,7 +49,7 @@ class SyncClient(AbstractContextManager["SyncClient"]):
 
     def close(self) -> None:
         """Close the connections and end the thread. Idempotent."""
-        if self._loop.is_closed():
+        if self._loop.is_closed() or os.getpid() != self._process:
             return
         self._run(self._client.close)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -89,9 +90,9 @@ class SyncClient(AbstractContextManager["SyncClient"]):
         """See ``Client.get``."""
         return self._run(lambda: self._client.get(id))
 
-    def delete(self, id: str, *, take_down: bool | None = None) -> bool:
+    def delete(self, id: str, *, undo: bool = False, take_down: bool | None = None) -> bool:
         """See ``Client.delete``."""
-        return self._run(lambda: self._client.delete(id, take_down=take_down))
+        return self._run(lambda: self._client.delete(id, undo=undo, take_down=take_down))
 
     def copies(self, id: str) -> CopiesOut:
         """See ``Client.copies``."""
@@ -147,4 +148,6 @@ class SyncClient(AbstractContextManager["SyncClient"]):
     def _run(self, make_call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if self._loop.is_closed():
             raise RuntimeError(CLOSED)
+        if os.getpid() != self._process:  # its thread is not here
+            raise RuntimeError("The client was created before this process was forked; create a new one.")
         return asyncio.run_coroutine_threadsafe(make_call(), self._loop).result()

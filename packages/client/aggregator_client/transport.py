@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -21,13 +22,16 @@ T = TypeVar("T")
 
 def check_http_url(url: str) -> str:
     """``url`` without a slash at the end. Raises ConfigurationError unless it is an http or https URL."""
-    if not url.startswith(("http://", "https://")):
+    if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
         raise ConfigurationError(f"{url!r} is not an http:// or https:// URL.")
     return url.rstrip("/")
 
 
 def authorization_headers(key: str) -> dict[str, str]:
-    """Request headers for an API key; empty without one."""
+    """Request headers for an API key, empty without one. Raises ConfigurationError for an impossible key."""
+    key = key.strip()  # a key that was read from a file ends with a newline
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigurationError("key: it has a character that no key has.")
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 

@@ -7,6 +7,7 @@ The detector knows nothing of storylines, acknowledgements, mutes, notes, assign
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
@@ -14,7 +15,7 @@ import msgspec
 
 from aggregator.events.detection.model import DetectedEvent, FirstReport, MuteScope
 from aggregator.events.detection.numbers import Item, size_text
-from aggregator.events.figures import newer_figures
+from aggregator.events.figures import Toll, newer_figures
 from aggregator_client.wire import ActionName, NewWorkStatus, WorkStatus
 
 
@@ -26,7 +27,7 @@ class EditorAction:
     item   id of the removed article, or of the one whose headline was chosen (None: automatic again)
     text   of a note, while the action is carried out; note: id of the note that it added or deleted
     items  ids of the moved articles; id: unique within the event; of: id of the undone action
-    before the fields of the event that it changed, as they were
+    before the fields of the event that it changed, as they were; ``tolls``: of the event then
     held   of articles that leave ``event``, what it held of them (of merged and moved ones: the doubtful);
            ``first``, ``headline`` (article, title, whether chosen): those that it had
     """
@@ -46,6 +47,7 @@ class EditorAction:
     of: int | None = None
     id: int = field(default=0, compare=False)
     before: dict[str, str | bool | ChosenHeadline | None] = field(default_factory=dict, compare=False)
+    tolls: tuple[Toll, ...] = field(default=(), compare=False)
     held: dict[str, Item] = field(default_factory=dict, compare=False)
     first: FirstReport | None = field(default=None, compare=False)
     headline: tuple[str, str, bool] | None = field(default=None, compare=False)
@@ -125,16 +127,14 @@ def title_of(event: Event) -> str:
 
 
 def newest_figures(event: Event) -> str:
-    """What two outlets report by now where the headline says less: "newest figure: 31 dead", else ""."""
-    latest = {kind: number for _, kind, number in event.tolls}
-    found = (newer_figures(event.title, lang, latest) for lang in event.languages)
-    kinds = sorted({kind for figures in found for kind in figures})
-    said = ", ".join(f"{latest[kind]:,}".replace(",", "\u202f") + f" {kind}" for kind in kinds)
+    """What two outlets report by now where the headline is outdated: "newest figure: 31 dead", else ""."""
+    found = chain(*(newer_figures(event.title, lang, event.tolls).items() for lang in event.languages))
+    said = ", ".join(f"{number:,} {kind}".replace(",", "\u202f") for kind, number in sorted({*found}))
     return f"newest figure: {said}" if said else ""
 
 
 def current_title(event: Event) -> str:
-    """The title, and the newest figure if it says less: "Quake kills 9 (newest figure: 31 dead)"."""
+    """The title, and the newest figure if it says another: "Quake kills 9 (newest figure: 31 dead)"."""
     figures = newest_figures(event)
     return f"{title_of(event)} ({figures})" if figures else title_of(event)
 

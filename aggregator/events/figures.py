@@ -10,9 +10,9 @@ which the headline does not say what it counts ("Toll climbs to 12") is that of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from aggregator.analysis.source import outlet_key
 from aggregator.analysis.text.lexicon import table
@@ -32,28 +32,49 @@ _UNCOUNTED = re.compile(
 Said = tuple[int, str, Mapping[str, int]]
 # A number, when and where it was reported first, and how many outlets have reported it.
 Figure = tuple[int, int, str, int]
+Toll = tuple[int, str, int]  # when it was reported first in ms, kind, number
 
 
 def figures_over_time(headlines: Iterable[Said]) -> dict[str, list[Figure]]:
     """By kind that two outlets count: its numbers in order of their first report, the last ones."""
+    return {
+        kind: [(n, *reports[0], _outlets(reports)) for n, reports in values.items()][-MAX_VALUES:]
+        for kind, values in _reports(headlines).items()
+        if _outlets(chain(*values.values())) >= MIN_OUTLETS
+    }
+
+
+def new_tolls(headlines: Iterable[Said], known: Sequence[Toll]) -> list[Toll]:
+    """What two outlets report of kinds that do not fall: numbers larger than the known ones, corrections.
+
+    A lower number corrects one that two outlets had reported before if more outlets report it since.
+    """
+    last, found = {kind: number for _, kind, number in known}, []
+    for kind, values in _reports(headlines).items():
+        toll = last.get(kind, 0)
+        for number, reports in values.items() if kind not in MAY_FALL else ():
+            before = [report for report in values.get(toll, ()) if report[0] < reports[0][0]]
+            since = values.get(toll, [])[len(before) :]
+            corrects = _outlets(before) >= MIN_OUTLETS and _outlets(reports) > _outlets(since)
+            if _outlets(reports) >= MIN_OUTLETS and (number > toll or corrects):
+                toll = number
+        found += [(values[toll][0][0], kind, toll)] if toll != last.get(kind, 0) else []
+    return found
+
+
+def _reports(headlines: Iterable[Said]) -> dict[str, dict[int, list[tuple[int, str]]]]:
+    """By kind and number, in order of first reports: when and where it was reported."""
     found: dict[str, dict[int, list[tuple[int, str]]]] = {}
     in_order = sorted(headlines, key=lambda said: said[0])
     counts_dead = any("dead" in figures for *_, figures in in_order)
     for at_ms, source, figures in in_order:
         for kind, value in _resolved(figures, counts_dead).items():
             found.setdefault(kind, {}).setdefault(value, []).append((at_ms, source))
-    return {
-        kind: [(n, *r[0], len({outlet_key(by) for _, by in r})) for n, r in values.items()][-MAX_VALUES:]
-        for kind, values in found.items()
-        if len({outlet_key(by) for r in values.values() for _, by in r}) >= MIN_OUTLETS
-    }
+    return found
 
 
-def tolls(headlines: Iterable[Said]) -> dict[str, int]:
-    """By kind that does not fall: the largest number that two outlets report."""
-    kinds = figures_over_time(headlines).items()
-    found = {kind: [n for n, *_, outlets in said if outlets >= MIN_OUTLETS] for kind, said in kinds}
-    return {kind: max(numbers) for kind, numbers in found.items() if numbers and kind not in MAY_FALL}
+def _outlets(reports: Iterable[tuple[int, str]]) -> int:
+    return len({outlet_key(by) for _, by in reports})
 
 
 @lru_cache(maxsize=4096)
@@ -91,10 +112,11 @@ def figures_in(title: str, lang: str) -> dict[str, int]:
     return found
 
 
-def newer_figures(title: str, lang: str, latest: Mapping[str, int]) -> dict[str, int]:
-    """The numbers of ``latest`` of the kinds of which a headline says a lower one."""
-    said = _resolved(figures_in(title, lang), True).items() if latest else ()
-    return {kind: latest[kind] for kind, number in said if number < latest.get(kind, 0)}
+def newer_figures(title: str, lang: str, known: Sequence[Toll]) -> dict[str, int]:
+    """The last toll of the kinds of which a headline says a lower number, or an earlier toll."""
+    said = _resolved(figures_in(title, lang), True).items() if known else ()
+    last, old = {kind: toll for _, kind, toll in known}, {toll[1:] for toll in known}
+    return {k: last[k] for k, n in said if n < last.get(k, 0) or (n != last.get(k) and (k, n) in old)}
 
 
 def _resolved(figures: Mapping[str, int], counts_dead: bool) -> dict[str, int]:

@@ -66,7 +66,7 @@ def apply_action(event: Event, action: EditorAction, headline: str = "") -> Even
     note = next(iter({*event.notes} ^ {*changed.notes}), None)
     deleted = note if note in event.notes else None
     action = replace(action, note=note.id if note else None, deleted=deleted)
-    return record_action(changed, replace(action, text=None, before=before))
+    return record_action(changed, replace(action, text=None, before=before, tolls=event.tolls))
 
 
 def record_action(event: Event, action: EditorAction) -> Event:

@@ -28,7 +28,7 @@ class ReadMark(msgspec.Struct, frozen=True):
         return ReadMark(max(self.looked_ms, looked_ms), tuple(dict.fromkeys((*self.seen, *seen)))[-MAX_SEEN:])
 
 
-_MARK_FORMAT = ValueFormat(msgspec.msgpack.Decoder(ReadMark | None), "The read mark", lambda: None)
+_MARK_FORMAT = ValueFormat(msgspec.msgpack.Decoder(ReadMark), "The read mark", ReadMark)
 
 
 class ReadMarks:
@@ -37,18 +37,13 @@ class ReadMarks:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def get(self, user: str) -> ReadMark | None:
-        """The mark of a user; None before the first. Raises StoreUnavailable."""
+    async def get(self, user: str) -> ReadMark:
+        """The mark of a user. Raises StoreUnavailable."""
         return await self._mark(user).read()
 
     async def advance(self, user: str, looked_ms: int, seen: Sequence[str]) -> ReadMark:
         """Add to the mark of a user and return it. Raises CommitConflict, StoreUnavailable."""
+        return await self._mark(user).edit(lambda mark: mark.advanced(looked_ms, seen))
 
-        def change(mark: ReadMark | None) -> tuple[ReadMark | None, ReadMark]:
-            advanced = (mark or ReadMark()).advanced(looked_ms, seen)
-            return advanced, advanced
-
-        return await self._mark(user).edit_with_result(change)
-
-    def _mark(self, user: str) -> StoredValue[ReadMark | None]:
+    def _mark(self, user: str) -> StoredValue[ReadMark]:
         return StoredValue(self._store, b"read:" + user.encode(), _MARK_FORMAT, lambda _: MARK_RETENTION_MS)

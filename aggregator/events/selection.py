@@ -87,20 +87,17 @@ class EventFilter:
 
     def matches(self, event: Event) -> bool:
         """Whether the event meets all conditions."""
-        if (
-            not all(other.matches(event) for other in self.and_also)
-            or (self.any_of and not any(other.matches(event) for other in self.any_of))
-            or any(other.matches(event) for other in self.none_of)
-        ):
-            return False
-        if event.size < self.min_size or (self.status is not None and event.status != self.status):
-            return False
-        if self.source and outlet_key(self.source) not in map(outlet_key, event.sources):
-            return False
         subtag = self.lang.replace("_", "-").partition("-")[0].lower()
-        if subtag and subtag not in event.languages:
-            return False
-        return not self.term or _matches_term(event, self.term)
+        return (
+            all(other.matches(event) for other in self.and_also)
+            and (not self.any_of or any(other.matches(event) for other in self.any_of))
+            and not any(other.matches(event) for other in self.none_of)
+            and event.size >= self.min_size
+            and self.status in (None, event.status)
+            and (not self.source or outlet_key(self.source) in map(outlet_key, event.sources))
+            and (not subtag or subtag in event.languages)
+            and (not self.term or _matches_term(event, self.term))
+        )
 
     def matches_article(self, item: StreamItem) -> bool:
         """Whether an article meets all conditions, whatever the size and status of its event."""
@@ -195,7 +192,7 @@ def _recent(timeline: Iterable[tuple[int, int]], now_ms: int) -> float:
 
 
 class SinceHandled(NamedTuple):
-    """Items since an event was handled, whether it is back, and by kind what grew: the toll then and now."""
+    """Items since an event was handled, whether it is back, and by kind a new toll: then and now."""
 
     items: int = 0
     is_back: bool = False
@@ -207,12 +204,14 @@ def since_handled(event: Event) -> SinceHandled:
     if not (event.acknowledged_by or event.work_status in SETTLED):
         return SinceHandled()
     undone = {action.of for action in event.actions}
-    own = (a.at_ms for a in event.actions if a.action in STATUS_ACTIONS and a.id not in undone)
-    since_ms = max(own, default=event.detected_at_ms)
+    own = [a for a in event.actions if a.action in STATUS_ACTIONS and a.id not in undone]
+    since_ms, known = (own[-1].at_ms, own[-1].tolls) if own else (event.detected_at_ms, ())
     items = sum(at_ms > since_ms for at_ms in event.times)
     has_developed = any(at_ms > since_ms for at_ms, _ in event.developments)
-    then = {kind: number for at_ms, kind, number in event.tolls if at_ms <= since_ms}
-    tolls = {kind: (then.get(kind, 0), n) for at_ms, kind, n in event.tolls if at_ms > since_ms}
+    # What one outlet had reported then counts as known, though another one confirmed it later.
+    then = {kind: number for at_ms, kind, number in sorted({*known, *event.tolls}) if at_ms <= since_ms}
+    old, now = ({kind: number for _, kind, number in tolls} for tolls in (known, event.tolls))
+    tolls = {kind: (then.get(kind, 0), n) for kind, n in now.items() if n != old.get(kind)}
     return SinceHandled(items, bool(tolls) or has_developed or 0 < event.needed < items, tolls)
 
 
@@ -228,9 +227,7 @@ def is_settled(event: Event) -> bool:
 
 
 def page_key(entry: Event | EventSummary, event_id: str, order: EventOrder = "time") -> PageKey:
-    """Sort key of an event, larger first. Raises ValueError for an order without page keys."""
-    if order not in PAGED_ORDERS:
-        raise ValueError(f"The order {order} has no page keys.")
+    """Sort key of an event in one of ``PAGED_ORDERS``, larger first."""
     number, last_ms = entry.size if order == "size" else entry.detected_at_ms, entry.last_seen_ms
     return (last_ms, number, event_id) if order == "time" else (number, last_ms, event_id)
 

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.events.figures import MAX_VALUES, figures_in, figures_over_time, newer_figures, tolls
+from aggregator.events.figures import (
+    MAX_VALUES,
+    Toll,
+    figures_in,
+    figures_over_time,
+    new_tolls,
+    newer_figures,
+)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +116,35 @@ def test_a_toll_of_no_kind_counts_the_dead_where_another_headline_counts_dead() 
     assert figures_over_time([(n, by, {"toll": 17, "injured": 40}) for n, by, _ in later]).keys() == {
         "injured"
     }
-    assert tolls(said + later) == {"dead": 17}
-    assert newer_figures("Quake: toll climbs to 12", "en", {"dead": 17}) == {"dead": 17}
+    assert new_tolls(said + later, ()) == [(2, "dead", 17)]
+    assert newer_figures("Quake: toll climbs to 12", "en", [(2, "dead", 17)]) == {"dead": 17}
+
+
+def test_a_lower_toll_is_a_correction_if_more_outlets_report_it_from_then_on() -> None:
+    """Not one that was reported before two had the larger one, nor one that fewer outlets report since."""
+    said = [(1, "Quay", 9), (2, "Mole", 9), (3, "Pier", 140), (4, "Quay", 140)]
+    late = [(5, "Buoy", 9), (6, "Dock", 9), (7, "Gull", 9)]
+    lower = [(8, "Quay", 41), (9, "Mole", 41)]
+    larger = [(8, "Buoy", 140), (9, "Dock", 140)]
+    early = [(4, "Mole", 41), (5, "Buoy", 41), (6, "Dock", 41)]
+
+    def new(reports: list[tuple[int, str, int]], *known: Toll) -> list[Toll]:
+        return new_tolls(((at_ms, source, {"dead": number}) for at_ms, source, number in reports), known)
+
+    known = (3, "dead", 140)
+    for reports in (late, lower[:1], early, lower + larger):
+        assert new(said + reports) == [known] and new(said + reports, known) == []
+    assert new(said + late + lower) == new(said + late + lower, known) == [(8, "dead", 41)]
+    assert new(said + lower + larger, known, (8, "dead", 41)) == [known]
+    assert new(lower, known) == []  # nobody reports the larger one in the window
+
+
+def test_a_headline_with_a_corrected_figure_is_outdated() -> None:
+    """A larger number that no two outlets have reported is none."""
+    known = [(1, "dead", 9), (2, "dead", 140), (8, "dead", 41)]
+
+    for number, newer in ((9, {"dead": 41}), (140, {"dead": 41}), (41, {}), (45, {})):
+        assert newer_figures(f"Quake kills {number}", "en", known) == newer, number
 
 
 @given(st.text(max_size=80), st.sampled_from(["en", "es", "ru", "zh", "xx", ""]))

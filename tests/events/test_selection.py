@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import EditorAction, Event
+from aggregator.events.newsroom import apply_action
 from aggregator.events.repository import EventRepository
 from aggregator.events.selection import (
     PAGED_ORDERS,
@@ -152,16 +153,28 @@ def test_a_handled_event_returns_with_news(
     assert since_handled(replace(handled, needed=0))[1] == bool(developments) * since[1]  # not known
 
 
-@pytest.mark.parametrize("fields", [OPEN, DONE])
-def test_a_handled_event_returns_when_its_toll_grows(fields: dict[str, Any]) -> None:
-    """Of two outlets; what was reported until it was handled does not count."""
+@pytest.mark.parametrize("action", [SEEN, PUBLISHED])
+def test_a_handled_event_returns_when_its_toll_grows(action: EditorAction) -> None:
+    """Of two outlets, or is corrected; what was known when it was handled does not count."""
     tolls = ((SEEN_MS - 1, "dead", 8), (SEEN_MS, "dead", 11))
-    handled = event("e1", "Quake", tolls=tolls, **fields)
-    grown = replace(handled, tolls=(*tolls, (SEEN_MS + 1, "injured", 300), (SEEN_MS + 2, "dead", 120)))
+    handled = apply_action(event("e1", "Quake", tolls=tolls), action)
+    grown = replace(handled, tolls=(*tolls, (SEEN_MS + 1, "injured", 300), (SEEN_MS + 2, "dead", 140)))
+    corrected = replace(grown, tolls=(*grown.tolls, (SEEN_MS + 3, "dead", 41)))
 
     assert since_handled(handled) == SinceHandled()
-    assert since_handled(grown) == (0, True, {"injured": (0, 300), "dead": (11, 120)})
+    assert since_handled(grown) == (0, True, {"injured": (0, 300), "dead": (11, 140)})
+    assert since_handled(corrected).tolls["dead"] == (11, 41)
     assert (is_handled(grown), is_settled(grown)) == (False, False)
+
+
+def test_the_toll_when_an_event_was_handled_is_the_one_that_was_reported_then() -> None:
+    """By one outlet too, if another one confirmed it since."""
+    old, reported = (SEEN_MS - 2, "dead", 9), (SEEN_MS - 1, "dead", 11)
+    handled = apply_action(event("e1", "Quake", tolls=(old,)), PUBLISHED)
+    grown = replace(handled, tolls=(old, reported, (SEEN_MS + 1, "dead", 140)))
+
+    assert since_handled(grown) == (0, True, {"dead": (11, 140)})
+    assert since_handled(replace(handled, tolls=(old, reported))) == (0, True, {"dead": (11, 11)})
 
 
 def test_a_muted_event_does_not_return() -> None:
@@ -349,9 +362,3 @@ def test_the_largest_stories_of_some_hours_that_match() -> None:
     assert largest(1) == [("wide", 12, 12), ("long", 4, 3)]
     assert largest(4, "de") == [("long", 94, 6)]
     assert largest(0.1) == []
-
-
-def test_an_order_that_changes_with_time_has_no_page_keys() -> None:
-    """A program error, not an empty page."""
-    with pytest.raises(ValueError, match="growth has no page keys"):
-        page_key(BASE, BASE.id, "growth")

@@ -22,20 +22,16 @@ class ClusterAssignment:
 
     def assign(self, member: WindowItem, duplicate_cluster: Cluster | None) -> Cluster:
         """Add an item of the window to its cluster, which may be new, and return it."""
-        cluster, member.cosine = self._nearest_cluster(member, duplicate_cluster)
+        cluster, member.cosine = self.nearest_cluster(member, duplicate_cluster)
         if cluster is None:
             cluster, member.cosine = self._clusters.create(member), 1.0
         self.add(cluster, member)
         return cluster
 
-    def find_event_cluster(self, member: WindowItem, duplicate_cluster: Cluster | None) -> Cluster | None:
-        """Return the cluster of an uncounted item if it is an event, and set the item's cosine to it."""
-        cluster, member.cosine = self._nearest_cluster(member, duplicate_cluster)
-        return cluster if cluster is not None and cluster.event_id is not None else None
-
-    def _nearest_cluster(
+    def nearest_cluster(
         self, member: WindowItem, duplicate_cluster: Cluster | None
     ) -> tuple[Cluster | None, float]:
+        """The cluster that an item belongs to, None for a new one, and the item's cosine to it."""
         if duplicate_cluster is not None:
             return duplicate_cluster, 1.0
         cluster, cosine = self._clusters.nearest(member.terms, self._term_weights.weigh)

@@ -167,11 +167,9 @@ class Baseline:
         return self._expected_cache
 
     def _compute_expected(self, term: str) -> float:
-        before = self._document_frequencies.get(term, 0)
+        before, hour = self._document_frequencies.get(term, 0), self._cache_hour
         if before:
-            before -= self.count_between(
-                term, self._cache_hour - self._window_hours_ceil + 1, self._cache_hour
-            )
+            before -= self.count_between(term, hour - self._window_hours_ceil + 1, hour)
         # Most terms are new: without history there is nothing to compute.
         if before <= 0:
             return 0.0
@@ -291,8 +289,7 @@ class Baseline:
         bits = self._hours_of_term[term] & self._comparison_bits
         if not bits:
             return 0.0  # most terms: 4 us -> 0.2 us
-        documents = 0.0
-        found = 0
+        documents, found = 0.0, 0
         for weight, counts, window_bits in self._comparison_windows:
             found = sum([count[term] for count in counts if term in count]) if bits & window_bits else 0
             documents += weight * found
@@ -317,20 +314,19 @@ def find_known_hour(
     live_from = max(documents_by_hour) + 1 if first_hour is None else first_hour
     if min(documents_by_hour) >= live_from:
         return _skip_trial(documents_by_hour, live_from)
-    days: dict[int, int] = {}  # documents by number of days before live_from, from 1
+    days = Counter[int]()  # documents by number of days before live_from, from 1
     live = 0
     for hour, documents in documents_by_hour.items():
         if hour >= live_from:
             live += documents
         else:
-            day = (live_from - 1 - hour) // HOURS_PER_DAY + 1
-            days[day] = days.get(day, 0) + documents
+            days[(live_from - 1 - hour) // HOURS_PER_DAY + 1] += documents
     live_hours = max(window_hours, max(documents_by_hour) + 1 - live_from)
     volume = max(live / live_hours * HOURS_PER_DAY, *days.values())
     known_days = late = 0
     for day in range(1, HISTORY_DAYS + 2):
-        late += days.get(day, 0)
-        if day in days and late >= KNOWN_VOLUME_SHARE * volume * day:
+        late += days[day]
+        if days[day] and late >= KNOWN_VOLUME_SHARE * volume * day:
             known_days = day
     if not known_days:
         return first_hour
@@ -341,10 +337,9 @@ def find_known_hour(
 def _skip_trial(documents_by_hour: Mapping[int, int], first_hour: int) -> int:
     if first_hour not in documents_by_hour:
         return first_hour
-    days: dict[int, int] = {}
+    days = Counter[int]()
     for hour, documents in documents_by_hour.items():
-        day = (hour - first_hour) // HOURS_PER_DAY
-        days[day] = days.get(day, 0) + documents
+        days[(hour - first_hour) // HOURS_PER_DAY] += documents
     enough = NEGLIGIBLE_SHARE * max(days.values())
     start = first_hour + HOURS_PER_DAY * min(day for day, documents in days.items() if documents >= enough)
     return min(hour for hour in documents_by_hour if hour >= start)

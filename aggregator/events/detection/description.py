@@ -20,7 +20,7 @@ from aggregator.events.detection.clustering import MAX_EXAMINED_ITEMS, Cluster, 
 from aggregator.events.detection.expectation import TermWeights
 from aggregator.events.detection.items import LATEST_ITEMS, terms_of_word
 from aggregator.events.detection.model import NEGLIGIBLE_SHARE, FirstReport, Profile
-from aggregator.events.figures import newer_figures
+from aggregator.events.figures import Toll, newer_figures
 
 MIN_COMMON_TERMS = 2
 KEY_TERMS_PER_CLUSTER = 8
@@ -55,13 +55,14 @@ def first_report(members: Iterable[WindowItem], key_terms: Collection[str]) -> F
 
 
 def typical_headline(
-    cluster: Cluster, weigh: TermWeigher, kept: str = "", least: Mapping[str, int] | None = None,
+    cluster: Cluster, weigh: TermWeigher, kept: str = "", tolls: Sequence[Toll] = (),
     doubtful: Collection[str] = (),
 ) -> WindowItem:  # fmt: skip
     """Return the item whose headline describes the cluster best: in its main language, whole if one is.
 
     The item with the id ``kept`` is returned unless another one is better by more than ``SIDE``. A headline
-    with a lower figure than ``least`` is outdated; it is returned only if all are, as is a ``doubtful`` one.
+    with another figure than the last of ``tolls`` is outdated; it is returned only if all are, as is a
+    ``doubtful`` one.
     """
     titled = [member for member in cluster.members.values() if member.title] or [*cluster.members.values()]
     members = [member for member in titled if member.id not in doubtful] or titled
@@ -69,7 +70,7 @@ def typical_headline(
     lang = max(langs, key=lambda lang: (langs[lang], lang))
     members = [member for member in members if member.lang == lang]
     members = [member for member in members if not _CUT.search(member.title)] or members
-    members = [m for m in members if not newer_figures(m.title, m.lang, least or {})] or members
+    members = [m for m in members if not newer_figures(m.title, m.lang, tolls)] or members
     weights = dict(zip(cluster.term_sums, map(weigh, cluster.term_sums), strict=True))
     candidates = [
         Candidate(m.desk_prefix + m.title, m.at_ms, {t: w * weights[t] for t, w in m.terms.items()})
@@ -171,12 +172,11 @@ _MARKET_REPORT = _pattern(
     r"|oil|crude|brent|gold|nikkei|ftse|dow|tsx|wall st(?:reet)?|s&p|nasdaq|traders|investors|markets?|cds"
     r"|treasuries)\b"
 )
-_NUMBER = (
-    r"\d[\d,]{0,11}|dozens|scores|hundreds|thousands|many|multiple|several|two|three|four|five|six|seven|eight"
-    r"|nine|ten|twelve|eighty"
-)
 # A headline with both states a toll: one expression for "number ... dead" would take quadratic time.
-_COUNT = _pattern(rf"(?:{_NUMBER})\b")
+_COUNT = _pattern(
+    r"(?:\d[\d,]{0,11}|dozens|scores|hundreds|thousands|many|multiple|several|two|three|four|five|six|seven"
+    r"|eight|nine|ten|twelve|eighty)\b"
+)
 _CASUALTIES = _pattern(
     r"(?:dead|dies?|died|deaths?|kill(?:s|ed)?|injure[sd]|wounded|hurt|missing|casualties|hostages|arrested"
     r"|detain(?:s|ed)|victims)\b"

@@ -168,7 +168,27 @@ class BurstDetector:
 
     def dump_chunks(self) -> Iterator[bytes]:
         """``dump`` in chunks. The detector must not change before the last one."""
-        return state.encode_chunks(self._capture())
+        baseline = self.baseline
+        captured = DetectorState(
+            clock_ms=self.clock_ms,
+            next_cluster_key=self.clusters.next_key,
+            window=[(m.cluster_key, m.first_version) for m in self.window],
+            clusters=list(self.clusters.by_key.values()),
+            changed_clusters=list(self.clusters.changed_keys),
+            needs_headline=list(self.open_events.needs_headline),
+            events=list(self.open_events.by_id.values()),
+            first_hour=baseline.first_hour,
+            idf_documents=baseline.idf_documents,
+            hours=[
+                (h, a.tobytes(), baseline.counts_by_hour[h]) for h, a in baseline.articles_by_hour.items()
+            ],
+            known_hour=baseline.known_hour,
+            min_burst_documents=self.term_weights.min_burst_documents,
+            memory=self.memory,
+            closed=self.open_events.closed,
+            merged=self.open_events.merged,
+        )
+        return state.encode_chunks(captured)
 
     @classmethod
     def load(cls, data: bytes, rule: BurstRule, rates: TermRates | None = None) -> BurstDetector:
@@ -188,29 +208,6 @@ class BurstDetector:
             needed=max(needed, default=self.rule.items),
             reasons=tuple(map(self._reason_of, filter(self.memory.voices.counts_voices, languages))),
             late=describe_late(self.memory.voices.sources),
-        )
-
-    def _capture(self) -> DetectorState:
-        """The state; it shares objects with the parts, so it must be encoded before they change."""
-        baseline = self.baseline
-        return DetectorState(
-            clock_ms=self.clock_ms,
-            next_cluster_key=self.clusters.next_key,
-            window=[(m.cluster_key, m.first_version) for m in self.window],
-            clusters=list(self.clusters.by_key.values()),
-            changed_clusters=list(self.clusters.changed_keys),
-            needs_headline=list(self.open_events.needs_headline),
-            events=list(self.open_events.by_id.values()),
-            first_hour=baseline.first_hour,
-            idf_documents=baseline.idf_documents,
-            hours=[
-                (h, a.tobytes(), baseline.counts_by_hour[h]) for h, a in baseline.articles_by_hour.items()
-            ],
-            known_hour=baseline.known_hour,
-            min_burst_documents=self.term_weights.min_burst_documents,
-            memory=self.memory,
-            closed=self.open_events.closed,
-            merged=self.open_events.merged,
         )
 
     def _restore(self, state: DetectorState) -> None:
@@ -272,8 +269,8 @@ class BurstDetector:
             self.term_weights.invalidate(terms)
         if not self.open_events.by_id:
             return  # of an archive, nearly all: half of the time of this call
-        cluster = self.assignment.find_event_cluster(member, copied)
-        if cluster is not None:
+        cluster, member.cosine = self.assignment.nearest_cluster(member, copied)
+        if cluster is not None and cluster.event_id is not None:
             self._add_to_window(member)
             self.assignment.add(cluster, member)
 
@@ -295,7 +292,7 @@ class BurstDetector:
         for member in members:
             self.window.remove(member)
             self._remove_from_window(member)
-        self.open_events.refresh_headlines(self.clock_ms)
+        self.open_events.refresh_headlines()
 
     # -- clusters and events --------------------------------------------------------------------
 

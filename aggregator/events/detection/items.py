@@ -75,7 +75,6 @@ def is_name(term: str, items: Iterable[WindowItem]) -> bool:
 
 def to_window_item(item: StreamItem, at_ms: int, clock_ms: int, window_ms: int) -> WindowItem:
     """Convert an item of ``at_ms``; late ones and backfills get ``clock_ms``, and do not count."""
-    largest = max([weight for _, weight in item.terms], default=0.0) or 1.0
     desk_prefix, title = split_headline(item.title)
     late = item.backfill or at_ms < clock_ms - window_ms
     return WindowItem(
@@ -85,7 +84,7 @@ def to_window_item(item: StreamItem, at_ms: int, clock_ms: int, window_ms: int) 
         at_ms=clock_ms if late else at_ms,
         source=item.source,
         title=title,
-        terms=_to_integer_weights(item.terms, largest),
+        terms=_to_integer_weights(item.terms),
         is_counted=not late,
         published_ms=at_ms if item.backfill else 0,
         claim_ms=at_ms if late and not item.backfill else None if at_ms == item.published_at_ms else 0,
@@ -102,7 +101,8 @@ def deleted_hashes(item: StreamItem) -> set[int]:
     return hashes | {term_hash(name) for variant, name in VARIANTS.items() if term_hash(variant) in hashes}
 
 
-def _to_integer_weights(terms: Iterable[tuple[str, float]], largest: float) -> dict[str, int]:
+def _to_integer_weights(terms: Iterable[tuple[str, float]]) -> dict[str, int]:
+    largest = max([weight for _, weight in terms], default=0.0)
     weights: dict[str, int] = {}
     for variant, weight in terms:
         if weight > 0:

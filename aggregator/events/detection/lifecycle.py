@@ -33,7 +33,7 @@ from aggregator.events.detection.model import (
 )
 from aggregator.events.detection.numbers import Item, counted, course, size_text
 from aggregator.events.doubt import strange_articles
-from aggregator.events.figures import figures_in, tolls
+from aggregator.events.figures import Toll, figures_in, new_tolls
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 # A headline is kept for this time unless another one is clearly better.
@@ -77,7 +77,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
     titled_ms: int = 0
     developments: list[tuple[int, tuple[str, ...]]] = []
     story: StoryMemory | None = None
-    tolls: list[tuple[int, str, int]] = []
+    tolls: list[Toll] = []
 
     def add(self, member: WindowItem) -> None:
         """Add one item of the cluster."""
@@ -181,7 +181,7 @@ class OpenEvents:
         for member in sorted(cluster.members.values(), key=lambda m: (m.published_ms or m.at_ms, m.number)):
             event.add(member)
         event.busiest = min(cluster.counted_items, event.size)  # see add_items
-        self._describe(event, clock_ms)
+        self._describe(event)
         return event
 
     def fire(
@@ -295,17 +295,17 @@ class OpenEvents:
         for event in self.by_id.values():
             self._update_status(event)
         for event in self._still_open(self.needs_headline):
-            self._describe(event, clock_ms)
+            self._describe(event)
             yield
         for event in self.by_id.values():
             if not event.announced_size:
                 self._announce(event, clock_ms)
         self.needs_headline = {}
 
-    def refresh_headlines(self, clock_ms: int) -> None:
+    def refresh_headlines(self) -> None:
         """Choose the headline of every changed event again, without waiting for the next minute."""
         for event in self._still_open(self._updated):
-            self._describe(event, clock_ms)
+            self._describe(event)
 
     def _update_status(self, event: OpenEvent) -> None:
         items = self._clusters.by_key[event.cluster_key].counted_items
@@ -320,14 +320,13 @@ class OpenEvents:
     def _still_open(self, ids: Iterable[str]) -> list[OpenEvent]:
         return [self.by_id[id_] for id_ in ids if id_ in self.by_id]
 
-    def _describe(self, event: OpenEvent, clock_ms: int) -> None:
+    def _describe(self, event: OpenEvent) -> None:
         """Choose headline, terms and profile from the items in the window, unless the event is fading."""
         cluster = self._clusters.by_key[event.cluster_key]
-        said = tolls((m.at_ms, m.source, figures_in(m.title, m.lang)) for m in cluster.members.values())
         if not event.title:  # an article left, perhaps the one that said it
-            event.tolls = [toll for toll in event.tolls if toll[2] <= said.get(toll[1], 0)]
-        known = {kind: number for _, kind, number in event.tolls}
-        grown = [(clock_ms, kind, n) for kind, n in said.items() if n > known.get(kind, 0)]
+            event.tolls = []
+        said = ((m.at_ms, m.source, figures_in(m.title, m.lang)) for m in cluster.members.values())
+        grown = new_tolls(said, event.tolls)
         event.tolls += grown
         if event.status == "fading" and event.title and not grown:
             _mark_doubtful(event, cluster)
@@ -343,9 +342,11 @@ class OpenEvents:
             event.first = min(filter(None, (event.first, found)), default=None)
         doubtful = _mark_doubtful(event, cluster)
         kept = event.headline_id if event.last_seen_ms - event.titled_ms < KEPT_HEADLINE_MS else ""
-        headline = description.typical_headline(cluster, self._weigh, kept, said, doubtful)
+        headline = description.typical_headline(cluster, self._weigh, kept, event.tolls, doubtful)
         if headline.id != event.headline_id:
             event.titled_ms = event.last_seen_ms
+        if grown or headline.id != event.headline_id:  # the last item may have been reported without it
+            self._updated[event.id] = None
         event.title, event.headline_id = headline.title, headline.id
 
     def _format_reason(self, event: DetectedEvent, needed: int, new_source_items: int) -> str:

@@ -124,7 +124,7 @@ class ClusterMerger:
             self._open_events.fire(cluster, clock_ms, 0.0, 0)
             events[event_id].reason = ""
         if placed:
-            self._open_events.refresh_headlines(clock_ms)
+            self._open_events.refresh_headlines()
 
     def _separate(self, event_id: str, placed: Mapping[str, tuple[int, str]], clock_ms: int) -> None:
         """Undo a merge: both events are as before; what joined since joins the nearest cluster of all.
@@ -177,7 +177,7 @@ class ClusterMerger:
                 has_event |= self._clusters.by_key[key].event_id is not None
                 self._divide(key, clock_ms)
         if has_event:
-            self._open_events.refresh_headlines(clock_ms)
+            self._open_events.refresh_headlines()
 
     def merge(self, into: Cluster, absorbed: Cluster, clock_ms: int) -> None:
         """Move all items of ``absorbed`` into ``into``; if both are events, that of ``absorbed`` closes."""

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from aggregator.domain import StreamItem, arrival_ms_of
+from aggregator.events.figures import Toll
 from aggregator.time_units import DAY_MS, HOUR_MS
 
 EventStatus = Literal["emerging", "breaking", "fading", "closed"]
@@ -74,7 +75,7 @@ class DetectedEvent:
     first         the earliest article that is about it; None: not certain, or deleted
     developments  (time in ms, words that are new to the story)
     needed        number of items that it had to exceed; 0: not known
-    tolls         (time in ms, kind, number) of each larger number that two outlets report (``figures.py``)
+    tolls         each larger number that two outlets report, and each that corrects it (``figures.py``)
     numbers       by item: number of its first version, 0 if not known
     doubtful      items like hardly any others or earlier than the first about it, none that editors put there
     """
@@ -109,7 +110,7 @@ class DetectedEvent:
     window_ms: int = 4 * HOUR_MS
     claims: dict[str, int] = field(default_factory=dict)
     needed: int = 0
-    tolls: tuple[tuple[int, str, int], ...] = ()
+    tolls: tuple[Toll, ...] = ()
     numbers: tuple[int, ...] = ()
     doubtful: tuple[str, ...] = ()
 
@@ -165,15 +166,14 @@ class EditorOverrides(msgspec.Struct, frozen=True, array_like=True):
                 return mute.scope
         return None
 
-    def next_revision(self, now_ms: int, **changed: object) -> EditorOverrides:
-        """Return the next revision with the fields ``changed``, without expired overrides."""
-        overrides = msgspec.structs.replace(self, revision=self.revision + 1, **changed)
+    def next_revision(self, now_ms: int) -> EditorOverrides:
+        """Return the next revision, without expired overrides."""
         oldest_ms = now_ms - HISTORY_MS
-        return msgspec.structs.replace(
-            overrides,
-            mutes=tuple(m for m in overrides.mutes if m.until_ms is None or now_ms <= m.until_ms),
-            merges={id_: merge for id_, merge in overrides.merges.items() if merge[1] >= oldest_ms},
-            placed={i: to for i, to in overrides.placed.items() if arrival_ms_of(to[0]) >= oldest_ms},
+        return EditorOverrides(
+            self.revision + 1,
+            mutes=tuple(m for m in self.mutes if m.until_ms is None or now_ms <= m.until_ms),
+            merges={id_: merge for id_, merge in self.merges.items() if merge[1] >= oldest_ms},
+            placed={i: to for i, to in self.placed.items() if arrival_ms_of(to[0]) >= oldest_ms},
         )
 
 

@@ -159,7 +159,7 @@ def _to_action(body: requests.ActionIn, event_id: str, now_ms: int) -> EditorAct
 
 async def get_read_mark(request: web.Request) -> responses.ReadMarkOut:
     """Get which events the user of the caller's key has seen."""
-    return _read_mark_out(await request.app[SERVICE].events.read_marks.get(_user(request)) or ReadMark())
+    return _read_mark_out(await request.app[SERVICE].events.read_marks.get(_user(request)))
 
 
 async def post_read_mark(request: web.Request, service: Service) -> responses.ReadMarkOut:

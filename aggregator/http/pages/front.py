@@ -114,7 +114,7 @@ async def _read_mark(request: web.Request) -> str | None:
     if not user:
         return None
     mark = await request.app[SERVICE].events.read_marks.get(user)
-    return json.dumps({"at": mark.looked_ms, "seen": mark.seen} if mark and mark.looked_ms else None)
+    return json.dumps({"at": mark.looked_ms, "seen": mark.seen} if mark.looked_ms else None)
 
 
 ORDERS: dict[EventOrder, tuple[str, str]] = {

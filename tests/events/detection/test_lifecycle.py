@@ -12,6 +12,7 @@ from aggregator.events.detection.description import typical_headline
 from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.model import BurstRule
 from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS
+from aggregator.events.figures import Toll
 from aggregator.time_units import MINUTE_MS
 from tests.events.detection.window_items import cluster_of, window_item
 from tests.support.detector_stream import START_MS, DetectorStream, time_ms
@@ -158,7 +159,7 @@ def test_the_headline_has_no_lower_toll_than_two_outlets_report() -> None:
     stream = DetectorStream(rule=BurstRule(items=5))
     for minute in range(30):
         stream.send(minute, title="Harbour bridge collapse kills at least 8, 9 missing", lang="en")
-    assert stream.last_event().tolls == ((time_ms(5), "dead", 8),)
+    assert stream.last_event().tolls == ((time_ms(0), "dead", 8),)
     more = {"title": "Bridge: 1,500 dead after harbour collapse, 4 missing", "lang": "en"}
     stream.send(30, **more, source="one.example")
     stream.send(31, **more, source="one.example")
@@ -173,11 +174,25 @@ def test_the_headline_has_no_lower_toll_than_two_outlets_report() -> None:
     stream.tick(260)
 
     assert stream.last_event().status == "fading" and "1,500 dead" in stream.last_event().title
-    assert stream.last_event().tolls[1:] == ((time_ms(258), "dead", 1500),)  # known then
+    assert stream.last_event().tolls[1:] == ((time_ms(30), "dead", 1500),)  # first reported then
 
     for item in wrong:
         stream.observe(replace(item, kind="deleted", arrived_ms=time_ms(261)))
     assert [number for *_, number in stream.last_event().tolls] == [8]  # one outlet says the other
+
+
+def test_a_corrected_toll_is_recorded_and_no_headline_has_the_former_one() -> None:
+    """At once, though no article comes after it; most outlets may return to the former one."""
+    stream, title = DetectorStream(rule=BurstRule(items=5)), "Harbour bridge collapse kills at least {}"
+    known: list[Toll] = []
+    for first, last, number in ((0, 9, 8), (10, 13, 140), (14, 25, 41), (26, 45, 140), (46, 47, 142)):
+        for minute in range(first, last + 1):
+            stream.send(minute, title=title.format(number), lang="en", source=f"{minute}.example")
+        stream.tick(last + 1)
+        known.append((time_ms(10 if number == 140 else first), "dead", number))
+
+        assert stream.last_event().tolls == tuple(known)
+        assert stream.last_event().title == title.format(number)
 
 
 def test_an_item_like_hardly_any_other_is_doubtful() -> None:

@@ -64,13 +64,6 @@ def test_an_action_drops_what_has_expired() -> None:
     assert (len(given.mutes), len(given.merges), len(given.placed)) == (3, 2, 2)
 
 
-def test_an_action_changes_only_the_given_fields() -> None:
-    """The new value is kept even if nothing else was there."""
-    mute = Mute("e1", "routine", STORM)
-
-    assert EditorOverrides().next_revision(NOW_MS, mutes=(mute,)) == EditorOverrides(1, (mute,))
-
-
 def test_the_stored_format_is_the_order_of_the_fields() -> None:
     """Overrides of an earlier release are read again, with the mute's end as an optional last field."""
     stored = msgspec.msgpack.encode(

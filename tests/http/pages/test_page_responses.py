@@ -193,8 +193,9 @@ async def test_an_old_article_does_not_lead_a_report(client: Client, real: Servi
 
 async def test_a_published_event_says_which_toll_grew(client: Client, real: Service) -> None:
     """On report, list and wall; without new items none are named."""
-    published = EditorAction("set_work_status", "Ann", 5, "e1", work_status="published", id=1)
-    fields = {"tolls": ((5, "dead", 11), (6, "dead", 1500)), "actions": (published,), "times": (1,)}
+    known = ((5, "dead", 11),)
+    published = EditorAction("set_work_status", "Ann", 5, "e1", work_status="published", id=1, tolls=known)
+    fields = {"tolls": (*known, (6, "dead", 1500)), "actions": (published,), "times": (1,)}
     quake = event("e1", "Quake", ["one"], work_status="published", **fields)
     await commit_event(real.events.repository, "fired", quake, 1)
 

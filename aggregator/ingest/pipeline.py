@@ -23,7 +23,7 @@ from aggregator.index.lookup import EMPTY_RESULT
 from aggregator.ingest.commit import CommitPlan, Committer, PendingArticle
 from aggregator.ingest.decide import Decider, LookedUpArticle
 from aggregator.ingest.equal_texts import EqualTexts, equal_in_any_space
-from aggregator.ingest.identity import id_within_source, is_foreign, is_other_article
+from aggregator.ingest.identity import id_within_source, is_foreign
 
 # Attempts to commit a batch while other processes keep committing near-duplicates of its articles.
 MAX_COMMIT_ATTEMPTS = 24
@@ -225,7 +225,7 @@ class BatchPipeline:
     async def _use_own_ids(
         self, pending: Sequence[PendingArticle], lookups: Sequence[LookedUpArticle], snapshot: Snapshot
     ) -> list[PendingArticle]:
-        """Move other articles under the id of another source to an id within their own: two more reads.
+        """Move articles under the id of another source to an id within their own: two more reads.
 
         Returns those whose new id is that of another article of the batch.
         """
@@ -238,8 +238,6 @@ class BatchPipeline:
             pairs, wanted = [], dict[int, str]()
             for (item, found), id_ in zip(foreign, own_ids, strict=True):
                 known = bindings_under(snapshot, keys.binding(id_))
-                if not known and not is_other_article(item, snapshot, found.probe.binding_key):
-                    continue
                 if id_ in taken:
                     deferred.append(item)
                     continue

@@ -299,10 +299,10 @@ async def test_a_delete_and_a_change_of_owner_at_the_same_moment(valkey_url: str
         keys = await open_keys(service, client)
         for number in range(40):
             id_ = f"article-{number}"
-            body = {"id": id_, "text": story(number)}
+            body = {"id": id_, "text": story(number), "url": f"https://gazette.example/{id_}"}
             await keys.post(keys.bound, body)
             moved, deleted = await asyncio.gather(
-                keys.post(keys.admin, {"id": id_, "text": story(number) + " Moved.", "source": "Radio"}),
+                keys.post(keys.admin, body | {"text": story(number) + " Moved.", "source": "Radio"}),
                 client.delete(f"/v1/articles/{id_}", headers=keys.bound),
             )
             stored = await keys.stored(id_)

@@ -224,11 +224,27 @@ async def test_ids_of_two_sources(store: Store, together: bool, batch_articles: 
     )  # fmt: skip
 
     own = [answer.stored_as for answer in answers]
-    assert own == [None, "B:7", "B:7", "B:7", "B:7", None, None, "b:7"]
+    assert own == [None, "B:7", "B:7", "B:7", "B:7", None, "C:7", "b:7"]
     assert [answer.id for answer in answers] == [id_ or "7" for id_ in own]
-    assert [answer.stored for answer in answers] == [True, True, False, True, True, True, False, True]
+    assert [answer.stored for answer in answers] == [True, True, False, True, True, True, True, True]
     assert [bool(answer.replaces) for answer in answers] == [False] * 3 + [True, False, True, False, False]
     assert (await service.index.articles.get("7")).record.source == "A"
+
+
+@pytest.mark.parametrize("sources", [("Gazette", "Radio"), ("海港日报", "广播"), ("", "")])
+async def test_an_edited_copy_of_another_source_does_not_take_an_id(sources: tuple[str, str]) -> None:
+    """It is a duplicate under an id of its own; of unknown source, or of the same page, it is an update."""
+    service, (first, second) = core(MemoryStore()), sources
+    edition = story(1) + " The mayor thanked the crew."
+    await submit(service, ("7", first, story(1)), together=False)
+    (copy,) = await submit(service, ("7", second, edition), together=False)
+    page = Article("8", text=story(2), lang="en", source=first, url="https://gazette.example/8?utm_source=x")
+    await service.ingest.submit(page)
+    renamed = replace(page, text=story(2) + " Corrected.", source=second, url="https://gazette.example/8")
+
+    assert (copy.id, copy.outcome.verdict) == ((f"{second}:7", "duplicate") if second else ("7", "new"))
+    assert (await service.index.articles.get("7")).record.source == first
+    assert (await service.ingest.submit(renamed)).id == "8"
 
 
 @pytest.mark.parametrize("posts", [["B:7", "7"], ["7", "B:7"]])

@@ -565,14 +565,15 @@ async def test_index_entries_move_to_the_next_exact_copy(newsroom: Core) -> None
 
 
 async def test_an_id_twice_in_a_batch(newsroom: Core) -> None:
-    """A later post repeats or updates what the earlier one stored, or is another source's other article."""
+    """A later post repeats or updates what the earlier one stored, or is of another source."""
     corrected = story(1) + " Corrected."
     posts = ((story(1), "x"), (story(1), ""), (story(1), "y"), (corrected, "x"), (story(2), "z"))
     articles = [Article(id="a", text=text, lang="en", source=source) for text, source in posts]
     answers = [a for a in await newsroom.ingest.submit_many(articles) if isinstance(a, Answer)]
 
-    assert [a.stored for a in answers] == [True, False, False, True, True]
-    assert [a.stored_as for a in answers] == [None] * 4 + ["z:a"]
+    assert [a.stored for a in answers] == [True, False, True, True, True]
+    assert [a.stored_as for a in answers] == [None, None, "y:a", None, "z:a"]
+    assert [a.outcome.verdict for a in answers] == ["new", "new", "duplicate", "new", "new"]
     record = (await newsroom.index.articles.get("a")).record
     assert (record.source, record.first_version < record.number) == ("x", True)
 

@@ -136,25 +136,17 @@ def event_payload(
 
 def event_data(event: Event, base_url: str, latest: Headlines) -> dict[str, object]:
     """The fields of an event in a call."""
+    names = ("id", "title", "status", "size", "sightings", "sources", "languages", "terms", "reason")
     return {
-        "id": event.id,
-        "title": event.title,
-        "status": event.status,
-        "size": event.size,
-        "sightings": event.sightings,
+        **{name: getattr(event, name) for name in (*names, "merged_into", "revision")},
+        "current_title": current_title(event),
         "expected": round(event.expected, 2),
-        "sources": event.sources,
-        "languages": event.languages,
-        "terms": event.terms,
         "detected_at": format_rfc3339(event.detected_at_ms),
         "first_seen": format_rfc3339(event.first_seen_ms),
         "last_seen": format_rfc3339(event.last_seen_ms),
-        "reason": event.reason,
         "first_source": event.first[2] if event.first else "",
         "headlines": [{"source": r.source, "title": r.title, "url": r.url} for r in latest.get(event.id, ())],
-        "merged_into": event.merged_into,
         "developments": [{"at": format_rfc3339(ms), "terms": terms} for ms, terms in event.developments],
-        "revision": event.revision,
         "url": event_url(event, base_url) if base_url else None,
     }
 

@@ -24,7 +24,7 @@ from aggregator.contract.encoding import article_ref, fields_of, to_datetime
 from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord, TimeBasis
 from aggregator.events.detection.numbers import items_of
-from aggregator.events.event import Event
+from aggregator.events.event import Event, current_title
 from aggregator.events.figures import Figure, Said, figures_in, figures_over_time
 from aggregator.events.selection import RankedStory, growth, is_handled, severity
 from aggregator.events.storylines import Development, developments, headline_alternatives, sample_items
@@ -47,6 +47,7 @@ def event_out(event: Event, now_ms: int) -> wire.EventOut:
     return fields_of(
         event,
         wire.EventOut,
+        current_title=current_title(event),
         severity=severity(event, now_ms),
         handled=is_handled(event),
         expected=round(event.expected, 2),

@@ -263,6 +263,8 @@ export interface EventDetailOut {
   id: string;
   /** Headline of the event. */
   title: string;
+  /** As said now: Quake kills 9 (newest figure: 31 dead). */
+  current_title: string;
   /** Stage by the detector. */
   status: "breaking" | "closed" | "emerging" | "fading";
   /** How fast outlets report it at the time of the answer. */
@@ -359,6 +361,8 @@ export interface EventOut {
   id: string;
   /** Headline of the event. */
   title: string;
+  /** As said now: Quake kills 9 (newest figure: 31 dead). */
+  current_title: string;
   /** Stage by the detector. */
   status: "breaking" | "closed" | "emerging" | "fading";
   /** How fast outlets report it at the time of the answer. */

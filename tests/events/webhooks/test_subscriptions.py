@@ -19,6 +19,7 @@ from aggregator.events.webhooks.subscriptions import (
     Subscriptions,
     TargetKind,
     alert_message,
+    event_data,
     event_payload,
     new_secret,
     ping_body,
@@ -156,13 +157,14 @@ def test_a_chat_message_links_the_headline(kind: str, label: str) -> None:
 
 
 def test_a_message_says_the_newest_figure_behind_an_older_one() -> None:
-    """In a chat, the subject and the list of a mail alike; not where the headline says it."""
+    """In a chat, a call, the subject and the list of a mail alike; not where the headline says it."""
     quake = event("e1", "Quake kills 9", tolls=((1, "dead", 1_031),), languages=("en",))
     said = "Quake kills 9 (newest figure: 1\u202f031 dead)"
     alert, plain = Alert(Desk("d", "Night", 0), (quake,)), said.replace("\u202f", " ")
     message = alert_message(alert, EVENT_MS, BASE_URL, {}, with_links=False)
 
     assert said in json.loads(event_payload(quake, "fired", EVENT_MS, "slack", BASE_URL, {}))["text"]
+    assert event_data(quake, BASE_URL, {})["current_title"] == said
     assert (message.title, message.body[: len(said)]) == (f"Night: {plain}", plain)
     told = replace(quake, title="Toll of quake reaches 1,031")
     assert (

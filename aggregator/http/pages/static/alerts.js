@@ -74,7 +74,7 @@ async function alertTo(event) {
 
 function notify(event) {
   const sources = `${event.sources.length} ${event.sources.length === 1 ? "source" : "sources"}`;
-  const notification = new Notification(event.title || "New event", { body: `${event.size} items from ${sources}`, tag: event.id });
+  const notification = new Notification(event.current_title, { body: `${event.size} items from ${sources}`, tag: event.id });
   notification.onclick = () => {
     window.focus();
     location.href = `${basePath}/events/${encodeURIComponent(event.id)}`;

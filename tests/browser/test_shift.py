@@ -140,7 +140,7 @@ async def test_every_status_and_reason_is_undone(browser: Browser, url: str) -> 
             await status(page, "Not handled")
         assert "Ann called it a false alarm" in await page.locator(".audit-trail").inner_text()
         await page.reload()
-        await page.get_by_role("button", name="Undo: undid “called it a false alarm”").click()
+        await page.get_by_role("button", name="Undo: undid: called it a false alarm").click()
         await status(page, "False alarm")
 
 

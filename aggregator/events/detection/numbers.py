@@ -100,10 +100,11 @@ def items_within(event: DetectedEvent, since_ms: int, until_ms: int) -> int:
     return sum(since_ms <= at_ms < until_ms for at_ms in course_of(event))
 
 
-def is_last_published(event: DetectedEvent) -> bool:
-    """Whether its last item was published then; else only its arrival is known."""
-    last = [id_ for id_, at_ms in times_of(event).items() if at_ms == event.last_seen_ms]
-    return not event.claims.keys() >= set(last) or not last
+def end_of(event: DetectedEvent, at_ms: int) -> tuple[bool, bool]:
+    """Of the first or the last item, by its time: whether only its arrival is known, and its doubt."""
+    found = {id_ for id_, time_ms in times_of(event).items() if (event.claims.get(id_) or time_ms) == at_ms}
+    sure = found.difference(event.doubtful)
+    return bool(found) and all(event.claims.get(i) == 0 for i in sure or found), bool(found) and not sure
 
 
 def with_items(event: E, items: Mapping[str, Item], further: Iterable[int]) -> E:

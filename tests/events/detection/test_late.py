@@ -10,7 +10,7 @@ from aggregator.domain import Problem, StreamItem
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.late import MAX_TAUGHT_PER_DAY
 from aggregator.events.detection.model import EditorOverrides
-from aggregator.events.detection.numbers import is_last_published, items_within
+from aggregator.events.detection.numbers import end_of, items_within
 from aggregator.events.event import Event
 from aggregator.events.selection import growth, severity, urgency
 from aggregator.index.keys import term_hash
@@ -188,7 +188,7 @@ def test_articles_of_yesterday_that_arrive_now_are_no_fresh_news() -> None:
     assert urgency(event, now_ms)[1] == pytest.approx(urgency(last, now_ms)[1], abs=0.1)
     assert items_within(event, START_MS + HOUR_MS, now_ms) == 0
     assert max(event.times) == START_MS + 179 * MINUTE_MS  # the article is not taken at its word
-    assert is_last_published(event)
+    assert end_of(event, event.last_seen_ms) == (False, False)
 
 
 def test_one_article_late_by_whole_hours_is_no_time_zone() -> None:
@@ -211,5 +211,5 @@ def test_an_event_whose_last_item_has_no_date_says_that_it_arrived() -> None:
         dated.send(n, published_at_ms=START_MS + n * MINUTE_MS)
         undated.send(n, published_at_ms=START_MS + n * MINUTE_MS if n < 16 else None)
 
-    assert is_last_published(dated.last_event())
-    assert not is_last_published(undated.last_event())
+    ends = [end_of(found, found.last_seen_ms) for found in (dated.last_event(), undated.last_event())]
+    assert ends == [(False, False), (True, False)]

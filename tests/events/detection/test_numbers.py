@@ -10,7 +10,15 @@ from aggregator.analysis.source import outlet_key
 from aggregator.events import newsroom
 from aggregator.events.detection import lifecycle
 from aggregator.events.detection.lifecycle import OpenEvent
-from aggregator.events.detection.numbers import bucket, course_of, independent, items_of, items_within, peak
+from aggregator.events.detection.numbers import (
+    bucket,
+    course_of,
+    end_of,
+    independent,
+    items_of,
+    items_within,
+    peak,
+)
 from aggregator.events.event import EditorAction, Event, size_summary
 from aggregator.events.selection import growth
 from aggregator.http.pages.cards import spread_chart
@@ -135,3 +143,17 @@ def test_items_of_a_period_are_counted_by_their_times() -> None:
     found = event("e", "Flood", (), times=(10, 20, 20, 30))
 
     assert [items_within(found, *period) for period in ((10, 30), (20, 21), (31, 99))] == [3, 2, 0]
+
+
+def test_the_ends_of_an_event_are_doubtful_if_no_certain_item_is_of_their_time() -> None:
+    """They are those of the counts; an item that states an earlier time is at that time."""
+    found = event("e", "Flood", ("a", "b", "c", "d"), times=(10, 20, 30, 30), doubtful=("a", "c", "d"))
+
+    assert [end_of(found, at_ms) for at_ms in (10, 20, 30, 99)] == [
+        (False, True),
+        (False, False),
+        (False, True),
+        (False, False),
+    ]
+    late = event("e", "Flood", ("a", "b"), times=(10, 30), claims={"b": 20}, doubtful=("b",))
+    assert (end_of(late, 20), end_of(late, 30)) == ((False, True), (False, False))

@@ -193,7 +193,7 @@ async def test_every_surface_shows_the_same_numbers(client: Client, service: Ser
 
 
 async def test_what_is_doubtful_is_so_on_every_page(client: Client, service: Service) -> None:
-    """A notice before the first source, and a recipe later; neither is the first item of the report."""
+    """A notice before the first source, and a recipe later: counted, so they are the ends, and marked."""
     ferry = "Night ferry aground near Pellworm pier"
     posts = [("n", "Notices", 10, "Pellworm pier: night ferry timetable"), ("a", "A", 20, ferry),
              ("b", "B", 22, f"{ferry} now"), ("c", "C", 30, "Kale soup"), ("d", "A", 31, "Fig")]  # fmt: skip
@@ -216,7 +216,13 @@ async def test_what_is_doubtful_is_so_on_every_page(client: Client, service: Ser
     ]  # fmt: skip
     newest = report.partition('class="brief"')[2].partition("</section>")[0]
     assert ferry in newest and "Kale soup" not in newest and "Fig" not in newest
-    assert "3 of them doubtful" in report and 'first item <time datetime="2026-11-20T08:20:00Z"' in report
+    assert (
+        "3 of them doubtful" in report and "08:20 UTC" in report.partition("First of those in the event")[2]
+    )
+    ends = re.findall(
+        r'(first item|last published) <time datetime="[^"]*T(.{5})[^>]*>[^<]*</time>(.*?)</span>', report
+    )
+    assert ends == [("first item", "08:10", " (doubtful)"), ("last published", "08:31", " (doubtful)")]
     assert re.search(r"With doubtful articles only</dt><dd>2 <small><a [^>]*>3 articles</a>", page)
     assert "With a headline only, so copying cannot be told</dt><dd>1<" in page
 

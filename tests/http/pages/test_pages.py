@@ -19,6 +19,7 @@ from aggregator.errors import NotFound, StoreUnavailable
 from aggregator.events.desks import Desk
 from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import EditorAction
+from aggregator.events.newsroom import split_off
 from aggregator.http.openapi import build_document
 from aggregator.http.pages.documentation import curl_command
 from aggregator.http.routes import ENDPOINTS, TAG_PAGES
@@ -235,6 +236,40 @@ async def test_a_merged_event_names_the_one_that_has_its_articles(
         '<a href="/events/gone" dir="auto">another event</a>.'
         in await (await client.get("/events/e3")).text()
     )
+
+
+async def test_a_split_that_was_undone_leaves_a_way_back(client: Client, service: FakeService) -> None:
+    """The page of the event that it made says who did what and when, and shows no empty report."""
+    split = EditorAction("move_items", "Ada", EVENT_MS, "e1", items=("a",), id=7)
+    made = split_off(event("e1", "Bridge"), split)
+    split = replace(split, into=made.id)
+    undo = EditorAction("undo", "Ben", EVENT_MS + HOUR_MS, "e1", items=("a",), into="e1", of=7, id=8)
+    gone = replace(made, status="closed", merged_into="e1", actions=(split, undo))
+    kept = event("e1", "Harbour “bridge”", ["a"], actions=(split, undo))
+    service.fake_events.stored = [kept, gone]
+
+    page = await (await client.get(f"/events/{made.id}")).text()
+    notice = re.sub(r"<.*?>", "", page[page.index('class="notice"') :].partition("</p>")[0])
+    assert notice.endswith(
+        "Ada split this event off, 21 Sep 2026, 14:13 UTC; Ben undid that, 21 Sep 2026, 15:13 UTC. "
+        "Its articles are again in Harbour “bridge”."
+    ), notice
+    assert '<a href="/events/e1"' in page and "before the merge" not in page and "Harbour ‘bridge’" in page
+    assert 'class="tiles"' not in page and "Over time" not in page and "Why it is an event" not in page
+    assert "undid what <bdi>Ada</bdi> did: split off" in page
+
+
+async def test_an_event_that_was_split_off_says_when_and_from_which(
+    client: Client, service: FakeService
+) -> None:
+    """Its own time of detection is that of the other one."""
+    split = EditorAction("move_items", "Ada", EVENT_MS + HOUR_MS, "e1", items=("a",), id=7)
+    made = split_off(event("e1", "Bridge"), split)
+    split = replace(split, into=made.id)
+    service.fake_events.stored = [event("e1", "Bridge"), replace(made, actions=(split,))]
+
+    page = re.sub(r"<.*?>", "", await (await client.get(f"/events/{made.id}")).text())
+    assert "Ada split it off “Bridge” 21 Sep 2026, 15:13 UTC; that was detected 21 Sep 2026, 14:13" in page
 
 
 async def test_markup_in_articles_and_events_is_escaped(client: Client, service: FakeService) -> None:

@@ -43,7 +43,7 @@ from aggregator.events.repository import (
     merge_chain,
     number_key,
 )
-from aggregator.events.storylines import Storylines, headline_alternatives
+from aggregator.events.storylines import Storylines, headline_alternatives, headline_items
 from aggregator.index import StoredArticle
 from aggregator.store.base import Delete, Put, StreamAdd, Transaction, ValueEquals, Write
 from aggregator.store.optimistic import commit_attempts
@@ -51,7 +51,6 @@ from aggregator.store.optimistic import commit_attempts
 encode_msgpack = msgspec.msgpack.Encoder().encode
 _encode_json = msgspec.json.Encoder().encode
 MAX_COMMIT_ATTEMPTS = 32
-MAX_RANKED = 100  # articles whose headlines are compared, the newest
 
 T = TypeVar("T")
 ArticleReader = Callable[[Sequence[str]], Awaitable[Mapping[str, StoredArticle]]]
@@ -262,8 +261,7 @@ class EditorActions:
         """The event, under the best headline that is left if it lost its own."""
         if event.headline_id or event.title not in ("", ", ".join(event.terms)):
             return event
-        sure = [id_ for id_, item in items_of(event).items() if not item.doubtful] or event.items
-        stored = (await self._get_articles(sure[-MAX_RANKED:])).values()
+        stored = (await self._get_articles(headline_items(event))).values()
         best = headline_alternatives([article.record for article in stored], "")[:1]
         return replace(event, headline_id=best[0].id, title=best[0].title) if best else event
 

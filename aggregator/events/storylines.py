@@ -28,7 +28,7 @@ from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import ArticleRecord
 from aggregator.events.detection.description import Candidate, rank_headlines
 from aggregator.events.detection.model import DetectedEvent
-from aggregator.events.detection.numbers import course_of, items_of
+from aggregator.events.detection.numbers import course_of, items_of, times_of
 from aggregator.events.event import Event
 from aggregator.store.decoding import decode_value
 from aggregator.time_units import DAY_MS
@@ -48,6 +48,7 @@ COMMON_TERM_WEIGHT = 0.16
 # About 100 kB. A stream with one alert a day has 21 entries.
 MAX_ENTRIES = 500
 MAX_ALTERNATIVES = MAX_NEWEST = 3
+MAX_HEADLINES = 100
 # Two headlines whose terms have a larger Jaccard similarity say the same.
 MAX_RESEMBLANCE = 0.5
 # Articles read per storyline, evenly spread over the items of each event.
@@ -184,6 +185,13 @@ def link_cosine(a: dict[str, float], b: dict[str, float]) -> float:
     if len(common) < MIN_COMMON_TERMS:
         return 0.0
     return sum(weight * b.get(term, 0.0) for term, weight in a.items())
+
+
+def headline_items(event: Event) -> list[str]:
+    """Ids of the articles whose headlines are compared: the newest, none doubtful if there are others."""
+    times = times_of(event)
+    items = [id_ for id_ in times if id_ not in event.doubtful] or times
+    return sorted(items, key=lambda id_: event.claims.get(id_) or times[id_])[-MAX_HEADLINES:]
 
 
 def headline_alternatives(records: Sequence[ArticleRecord], current_title: str) -> list[ArticleRecord]:

@@ -18,11 +18,13 @@ from aggregator.events.storylines import (
     LINK_MS,
     MAX_ALTERNATIVES,
     MAX_ENTRIES,
+    MAX_HEADLINES,
     MAX_STORY_ARTICLES,
     Storylines,
     decode_storylines,
     developments,
     headline_alternatives,
+    headline_items,
     latin_agreement,
     link_cosine,
     report_the_same,
@@ -234,6 +236,16 @@ def test_alternatives_differ_from_the_headline_and_from_each_other() -> None:
     )
 
     assert sorted(a.title.split()[0] for a in found) == ["Engineers", "Storm"]
+
+
+def test_the_newest_headlines_are_compared_and_no_doubtful_one() -> None:
+    """By publication, whatever the order of joining; doubtful ones if there are no others."""
+    ids = [f"a{n}" for n in range(MAX_HEADLINES + 3)]
+    times = tuple(DAY - n for n in range(len(ids)))
+    quake = event("a", "Quake", ids, times=times, doubtful=("a1",), claims={"a0": DAY - 10**6})
+
+    assert headline_items(quake) == [ids[n] for n in range(MAX_HEADLINES + 1, 1, -1)]
+    assert headline_items(event("a", "Quake", ("a1",), doubtful=("a1",))) == ["a1"]
 
 
 def test_an_event_may_have_none() -> None:

@@ -61,14 +61,8 @@ def validate_mail_address(address: str) -> str:
         parsed = Address(addr_spec=address)
     except (MessageError, ValueError, IndexError):
         parsed = Address()
-    if (
-        not parsed.username
-        or "." not in parsed.domain
-        or not address.isascii()
-        or not address.isprintable()
-        or len(address) > MAX_ADDRESS_CHARS
-        or any(character in address for character in ' ,;<>"()[]')
-    ):
+    is_plain = address.isascii() and address.isprintable() and not {*address} & {*' ,;<>"()[]'}
+    if not is_plain or len(address) > MAX_ADDRESS_CHARS or not parsed.username or "." not in parsed.domain:
         raise InvalidInput("address: expected one e-mail address, such as desk@example.org.", field="address")
     return address
 

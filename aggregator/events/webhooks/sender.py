@@ -70,13 +70,8 @@ def validate_url(url: str, *, allow_private: bool) -> str:
     except ValueError:
         host, parts = None, urlsplit("")
     schemes = ("https", "http") if allow_private else ("https",)
-    if (
-        not host
-        or parts.scheme not in schemes
-        or len(url) > MAX_URL_CHARS
-        or not url.isprintable()
-        or " " in url
-    ):
+    is_plain = url.isprintable() and " " not in url and len(url) <= MAX_URL_CHARS
+    if not host or parts.scheme not in schemes or not is_plain:
         allowed = " or ".join(f"{scheme}://" for scheme in schemes)
         raise InvalidInput(f"url: expected a URL that begins with {allowed}.", field="url")
     if parts.username is not None or parts.password is not None:
@@ -183,12 +178,10 @@ def _result_of(response: aiohttp.ClientResponse, now_ms: int) -> DeliveryResult:
 def _retry_after_s(header: str, now_ms: int) -> int:
     """The seconds of a Retry-After header (seconds or a date), 0 to ``MAX_RETRY_AFTER_S``."""
     try:
-        seconds = (
-            int(header) if header.isdigit() else parsedate_to_datetime(header).timestamp() - now_ms / 1e3
-        )
+        wait_s = int(header) if header.isdigit() else parsedate_to_datetime(header).timestamp() - now_ms / 1e3
     except (ValueError, OverflowError):
         return 0
-    return round(min(max(0, seconds), MAX_RETRY_AFTER_S))
+    return round(min(max(0, wait_s), MAX_RETRY_AFTER_S))
 
 
 def _literal_address(host: str) -> str | None:

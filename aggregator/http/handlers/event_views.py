@@ -23,11 +23,12 @@ from aggregator.contract import responses
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime
 from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord, TimeBasis
+from aggregator.events import storylines
 from aggregator.events.detection.numbers import items_of
 from aggregator.events.event import Event, current_title
 from aggregator.events.figures import Figure, Said, figures_in, figures_over_time
 from aggregator.events.selection import RankedStory, growth, is_handled, severity
-from aggregator.events.storylines import Development, developments, headline_alternatives, sample_items
+from aggregator.events.storylines import Development, developments, sample_items
 from aggregator.http.app_keys import SERVICE
 from aggregator_client import wire
 
@@ -117,8 +118,6 @@ def story_out(
 
 
 ARTICLES_PER_READ = 100
-# Articles whose headlines are compared for alternatives, the newest.
-MAX_HEADLINES = 300
 MAX_KEPT_ARTICLES = 20_000
 # Metadata of an article may change without its event.
 MAX_AGE_MS = 60_000
@@ -191,7 +190,7 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
     """The articles of an event, read now. Raises StoreUnavailable."""
     facts, items = items_of(event), list[EventItem]()
     said: list[Said] = []
-    records: list[ArticleRecord] = []
+    records, compared = list[ArticleRecord](), set(storylines.headline_items(event))
     for start in range(0, len(event.items), ARTICLES_PER_READ):
         ids = event.items[start : start + ARTICLES_PER_READ]
         stored = await service.articles.index.articles.get_many(ids)
@@ -211,10 +210,10 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
                     doubtful=fact.doubtful,
                 )
             )
-        records = (records + [article.record for article in found])[-MAX_HEADLINES:]
+        records += [article.record for article in found if article.record.id in compared]
         await asyncio.sleep(0)  # 100 articles are 10 ms of the event loop
     by_id = {item.id: item for item in items}
-    alternatives = [by_id[r.id] for r in headline_alternatives(records, event.title)]
+    alternatives = [by_id[r.id] for r in storylines.headline_alternatives(records, event.title)]
     in_order = sorted(by_id.values(), key=lambda i: (i.at_ms, i.arrived_ms))
     return EventItems(tuple(in_order), tuple(alternatives), figures_over_time(said))
 

@@ -70,6 +70,7 @@ async def test_what_is_doubtful_is_decided_by_the_event(service: FakeService) ->
     found = await load_event_items(service, event("e1", "Storm", ["a0", "a1"], doubtful=("a1",)))  # type: ignore[arg-type]
 
     assert [item.doubtful for item in found.items] == [False, True]
+    assert [item.id for item in found.alternatives] == ["a0"]
 
 
 async def test_an_event_is_read_once_per_revision(

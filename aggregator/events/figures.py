@@ -49,16 +49,18 @@ def new_tolls(headlines: Iterable[Said], known: Sequence[Toll]) -> list[Toll]:
 
     A lower number corrects one that two outlets had reported before if more outlets report it since.
     """
-    last, found = {kind: number for _, kind, number in known}, []
+    last, found = {kind: number for _, kind, number in known}, list[Toll]()
     for kind, values in _reports(headlines).items():
-        toll = last.get(kind, 0)
+        toll, steps = last.get(kind, 0), list[Toll]()
         for number, reports in values.items() if kind not in MAY_FALL else ():
             before = [report for report in values.get(toll, ()) if report[0] < reports[0][0]]
             since = values.get(toll, [])[len(before) :]
             corrects = _outlets(before) >= MIN_OUTLETS and _outlets(reports) > _outlets(since)
             if _outlets(reports) >= MIN_OUTLETS and (number > toll or corrects):
                 toll = number
-        found += [(values[toll][0][0], kind, toll)] if toll != last.get(kind, 0) else []
+                steps.append((reports[0][0], kind, toll))
+        if toll != last.get(kind, 0):
+            found += [step for step in steps if step not in known or step is steps[-1]]
     return found
 
 

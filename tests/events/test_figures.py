@@ -131,12 +131,13 @@ def test_a_lower_toll_is_a_correction_if_more_outlets_report_it_from_then_on() -
     def new(reports: list[tuple[int, str, int]], *known: Toll) -> list[Toll]:
         return new_tolls(((at_ms, source, {"dead": number}) for at_ms, source, number in reports), known)
 
-    known = (3, "dead", 140)
+    known = [(1, "dead", 9), (3, "dead", 140)]
     for reports in (late, lower[:1], early, lower + larger):
-        assert new(said + reports) == [known] and new(said + reports, known) == []
-    assert new(said + late + lower) == new(said + late + lower, known) == [(8, "dead", 41)]
-    assert new(said + lower + larger, known, (8, "dead", 41)) == [known]
-    assert new(lower, known) == []  # nobody reports the larger one in the window
+        assert new(said + reports) == known and new(said + reports, *known) == []
+    assert new(said + late + lower) == [*known, (8, "dead", 41)]
+    assert new(said + late + lower, *known) == [(8, "dead", 41)]
+    assert new(said + lower + larger, *known, (8, "dead", 41)) == known[1:]
+    assert new(lower, *known) == []  # nobody reports the larger one in the window
 
 
 def test_a_headline_with_a_corrected_figure_is_outdated() -> None:

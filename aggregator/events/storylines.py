@@ -195,11 +195,12 @@ def headline_items(event: Event) -> list[str]:
 
 
 def headline_alternatives(records: Sequence[ArticleRecord], current_title: str) -> list[ArticleRecord]:
-    """Return the articles with the best headlines that differ from ``current_title`` and from each other."""
+    """The articles with the newest headline and the best ones, all different, the best first."""
     titled = [record for record in records if record.title]
+    ranked = _ranked(titled)
     found: list[ArticleRecord] = []
     taken = [_terms(current_title, titled[0].lang)] if titled else []
-    for record in _ranked(titled):
+    for record in (*sorted(ranked, key=lambda record: record.publication_ms)[-1:], *ranked):
         terms = _terms(record.title, record.lang)
         if record.title != current_title and all(
             len(terms & t) <= MAX_RESEMBLANCE * len(terms | t) > 0 for t in taken
@@ -208,7 +209,7 @@ def headline_alternatives(records: Sequence[ArticleRecord], current_title: str) 
             taken.append(terms)
         if len(found) == MAX_ALTERNATIVES:
             break
-    return found
+    return sorted(found, key=ranked.index)
 
 
 def newest_of_outlets(records: Iterable[ArticleRecord], current_title: str) -> list[ArticleRecord]:

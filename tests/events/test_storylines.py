@@ -254,6 +254,15 @@ def test_an_event_may_have_none() -> None:
     assert headline_alternatives([], CURRENT) == []
 
 
+def test_the_newest_headline_is_an_alternative() -> None:
+    """However few words it has in common with the others; the best ones come first."""
+    said = ("storm shuts harbour bridge", "ferries carry storm commuters", "harbour bridge storm inquiry")
+    articles = [record(title, n, title) for n, title in enumerate((*said, "mayor resigns"))]
+
+    found = [each.title for each in headline_alternatives(articles, CURRENT)]
+    assert "mayor resigns" in found and len(found) == MAX_ALTERNATIVES and found[-1] == "mayor resigns"
+
+
 def test_their_number_is_limited() -> None:
     """An editor compares a few."""
     titles = [f"Wordone{n} wordtwo{n} wordthree{n} wordfour{n}" for n in range(9)]

@@ -116,7 +116,7 @@ class EventUnitOfWork:
             self._storylines.follow({id_: summary.story_id for id_, summary in self.summaries.items()})
         for change in changes:
             before = self.summaries.get(change.event.id)
-            event = self._storylines.place(await self._with_newsroom_half(change.event))
+            event = self._storylines.place(await self._with_newsroom_half(change.event, change.at_ms))
             known = self._stored.get(event.id)
             goes_on = known is not None and len(known.developments) < len(event.developments)
             kind = _published_kind(change, event, None if goes_on else before)
@@ -193,7 +193,7 @@ class EventUnitOfWork:
         failed = await self._repository.store.commit(Transaction(self._guards, (*more, *self.writes())))
         return frozenset(self._guards[i].key for i in failed)
 
-    async def _with_newsroom_half(self, detected: DetectedEvent) -> Event:
+    async def _with_newsroom_half(self, detected: DetectedEvent, at_ms: int) -> Event:
         saved = await self.get(detected.id)
         if saved is None:
             scope = self.overrides.mute_scope(detected.profile, detected.detected_at_ms)
@@ -204,6 +204,9 @@ class EventUnitOfWork:
             gone = {id_ for id_, (_, to) in self.overrides.placed.items() if to != detected.id}
             others = [newsroom.remove_items(e, gone) for e in absorbed_by_editors if e.merged_into]
             event = newsroom.rejoin(detected, saved, others)
+            if saved.work_status == "published" and event.headline_id not in ("", saved.headline_id):
+                changed = EditorAction("choose_headline", "", at_ms, event.id, item=event.headline_id)
+                event = newsroom.record_action(event, changed)
         for id_ in detected.absorbed:
             if saved is None or id_ not in saved.absorbed:
                 absorbed = await self.get(id_)

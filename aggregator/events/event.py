@@ -23,6 +23,7 @@ from aggregator_client.wire import ActionName, NewWorkStatus, WorkStatus
 class EditorAction:
     """One editor action, as recorded in the audit trail of every event it changed (``into``: of a merge).
 
+    actor  "" for a new automatic headline of an event that was marked as published
     scope  of a mute: this story while it continues, or every similar story indefinitely ("routine")
     item   id of the removed article, or of the one whose headline was chosen (None: automatic again)
     text   of a note, while the action is carried out; note: id of the note that it added or deleted

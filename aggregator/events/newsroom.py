@@ -84,7 +84,7 @@ def undoable_actions(event: Event) -> dict[int, EditorAction]:
     found, later, undone = dict[int, EditorAction](), set[str](), set[int | None]()
     undoings = {action.id for action in event.actions if action.action == "undo"}
     for action in reversed(event.actions):
-        if action.id in undone:
+        if action.id in undone or not action.actor:
             continue
         merged = {action.event} if action.action == "merge" else set()
         note = f"note {action.note}" if action.note else ""

@@ -195,6 +195,28 @@ async def test_the_detectors_version_keeps_what_editors_did(repository: EventRep
     assert stored.revision == 2
 
 
+async def test_a_new_headline_of_a_published_event_is_in_its_history(repository: EventRepository) -> None:
+    """Once for each new one; it is no action of an editor, so it cannot be undone and prevents no undoing."""
+    own = EditorAction(
+        "set_work_status", "Ada", 5, "e1", work_status="published", id=5, before={"assignee": ""}
+    )
+    moved = EditorAction("move_items", "Ada", 6, "e0", into="e1", items=("b",), id=6)
+    fields: dict[str, Any] = {"work_status": "published", "actions": (own, moved)}
+    open_, storm = event("e2", "Fog", ["a", "b"]), event("e1", "Storm", ["a", "b"], headline_id="a", **fields)
+    await commit_event(repository, "fired", storm, EVENT_MS)
+    await commit_event(repository, "fired", open_, EVENT_MS)
+    for n, item in enumerate("abba"):
+        changed = replace(storm, headline_id=item, title=f"Storm {item}", actions=())
+        await commit_event(repository, "updated", changed, EVENT_MS + n)
+        await commit_event(repository, "updated", replace(open_, headline_id=item), EVENT_MS + n)
+
+    stored = await repository.get("e1")
+    found = [(a.action, a.at_ms - EVENT_MS, a.item, a.actor) for a in stored.actions[2:]]
+    assert found == [("choose_headline", 1, "b", ""), ("choose_headline", 3, "a", "")]
+    assert undoable_actions(stored).keys() == {5, 6}
+    assert (await repository.get("e2")).actions == ()
+
+
 async def test_closed_events_are_dropped_after_the_retention_period(repository: EventRepository) -> None:
     """One last seen exactly that long ago is kept, and an open one is kept at any age."""
     for id_, status, age_ms in (

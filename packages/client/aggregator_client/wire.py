@@ -501,7 +501,7 @@ class ActionOut(Struct):
     """
 
     action: Annotated[ActionName, doc("What to do.", "acknowledge")]
-    actor: Annotated[str, doc("Name of the editor.", "Ada")]
+    actor: Annotated[str, doc("Name of the editor; empty: automatic.", "Ada")]
     at: Annotated[datetime, doc("Time.", "2026-11-20T08:40:00Z")]
     event: Annotated[str, doc("Id of the event that the editor acted on.", "pool-1")]
     scope: Annotated[

@@ -103,7 +103,7 @@ export class Client {
 export interface ActionOut {
   /** What to do. */
   action: "acknowledge" | "assign" | "choose_headline" | "delete_note" | "false_alarm" | "merge" | "move_items" | "mute" | "note" | "remove_item" | "set_work_status" | "unacknowledge" | "undo" | "unlink" | "unmute";
-  /** Name of the editor. */
+  /** Name of the editor; empty: automatic. */
   actor: string;
   /** Time. */
   at: string;

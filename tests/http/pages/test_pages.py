@@ -259,6 +259,20 @@ async def test_a_split_that_was_undone_leaves_a_way_back(client: Client, service
     assert "undid what <bdi>Ada</bdi> did: split off" in page
 
 
+async def test_the_history_names_new_headlines_of_a_published_event(
+    client: Client, service: FakeService
+) -> None:
+    """Without an editor and without a way to undo it."""
+    await client.post("/v1/articles", json={"id": "a", "title": "Bridge “open”", "text": "It is open."})
+    renamed = EditorAction("choose_headline", "", EVENT_MS, "e1", item="a")
+    service.fake_events.stored = [event("e1", "Bridge", ["a"], actions=(renamed,))]
+
+    page = await (await client.get("/events/e1")).text()
+    history = re.sub("<.*?>", "", page.partition('class="audit-trail">')[2].partition("</ol>")[0]).strip()
+    assert history.endswith("New headline since it was marked as published: “Bridge ‘open’”")
+    assert 'data-action="undo"' not in page
+
+
 async def test_an_event_that_was_split_off_says_when_and_from_which(
     client: Client, service: FakeService
 ) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from aggregator.events.detection.model import LearnedHistory
 from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import Event
+from aggregator.time_units import HOUR_MS
 from tests.browser.pages import accessibility_violations, opened, overflow_px
 from tests.support.factories import EVENT_MS, event
 from tests.support.fake_service import START_MS, Client, FakeService
@@ -125,14 +128,18 @@ async def test_events_are_in_their_lists(browser: Browser, client: Client, servi
 
 
 async def test_a_phone_shows_events_at_once_with_their_facts(
-    browser: Browser, client: Client, service: FakeService
+    browser: Browser, client: Client, service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the upper half of the screen; a row keeps its state, time and numbers."""
+    """In the upper half of the screen; a row keeps its state, time and numbers, the note all its words."""
     service.fake_events.stored = events()
+    learnt = AsyncMock(return_value=LearnedHistory(START_MS // HOUR_MS, {START_MS // HOUR_MS: 5}))
+    monkeypatch.setattr(service.fake_events, "learned_history", learnt)
     async with opened(browser, client.make_url("/"), viewport={"width": 390, "height": 844}) as page:
         rows = page.locator("#events > li")
         top = await rows.first.bounding_box()
-        assert top and top["y"] < 300
+        assert top and top["y"] < 320
+        await expect(page.locator("#learning")).to_contain_text("unrelated stories as one.")
+        assert await page.locator("#learning").evaluate("note => note.scrollWidth <= note.clientWidth")
         for row in await rows.all():
             for part in (".state", ".facts time", ".counts div:first-child", ".counts div:last-child"):
                 outer, inner = await row.bounding_box(), await row.locator(part).first.bounding_box()

@@ -120,6 +120,34 @@ async def test_a_desk_is_made_without_scripts(browser: Browser, url: str) -> Non
         await page.get_by_text("quiet from 22:00 to 06:00 (UTC)").wait_for()
 
 
+async def test_a_removal_can_be_undone_for_ten_seconds(browser: Browser, url: str) -> None:
+    """Of a target and of a desk; it is sent after that time, and at once where the page is left."""
+    async with opened(browser, f"{url}/desks") as page:
+        await page.clock.install()
+        await make_desk(page)
+        desk, targets = page.url.partition("?")[0], page.locator(".target-list li")
+        await add_target(page, "E-mail", "desk@newsroom.example")
+        await page.locator(".remove summary").click()
+        await page.get_by_role("button", name="Remove it").click()
+        await page.get_by_text("E-mail desk@newsroom.example: removed in 10 seconds.").wait_for()
+        await page.get_by_role("button", name="Undo").click()
+        await page.clock.fast_forward(20_000)
+        await page.reload()
+        await expect(targets).to_have_count(1)
+
+        await page.locator(".remove summary").click()
+        await page.get_by_role("button", name="Remove it").click()
+        await page.mouse.move(0, 0)
+        await page.clock.fast_forward(20_000)
+        await expect(targets).to_have_count(0)
+        await page.get_by_text("Delete this desk").click()
+        await page.get_by_role("button", name="Delete desk").click()
+        await page.get_by_text("Desk Harbour: removed in 10 seconds.").wait_for()
+        await page.goto(f"{url}/health")
+        while (await page.request.get(desk)).status != 404:  # as long as the removal takes
+            pass
+
+
 async def test_a_filter_is_saved_as_a_desk(browser: Browser, url: str) -> None:
     """With a preview of its events first, and a name; without scripts."""
     async with opened(browser, f"{url}/?term=bridge&min_size=20", java_script_enabled=False) as page:

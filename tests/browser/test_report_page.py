@@ -329,6 +329,23 @@ async def test_the_columns_of_the_spread_table_are_apart(
         assert await overflow_px(page) <= 0
 
 
+async def test_a_phone_has_all_actions_in_one_line(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """Within reach at each position of the page, also with that of a storyline."""
+    await store_articles(client, service, 20)
+    report = replace(service.fake_events.stored[0], story_id="e0")
+    service.fake_events.stored = [event("e0", "Before it", story_id="e0"), report]
+    async with opened(browser, client.make_url("/events/e1"), viewport={"width": 390, "height": 664}) as page:
+        buttons = page.locator(".report .toolbar button")
+        await expect(buttons).to_have_count(4)
+        for y in (0, 900, 2000):
+            await page.evaluate("y => scrollTo(0, y)", y)
+            boxes = [box for button in await buttons.all() if (box := await button.bounding_box())]
+            assert len({box["y"] for box in boxes}) == 1 and 0 <= boxes[0]["y"] <= 664 - boxes[0]["height"]
+            assert boxes[-1]["x"] + boxes[-1]["width"] <= 390
+
+
 async def test_a_report_shows_what_is_new_first(
     browser: Browser, client: Client, service: FakeService
 ) -> None:

@@ -199,6 +199,8 @@ async def test_the_name_of_the_reader_is_on_every_page(client: Client) -> None:
 
 async def test_a_storyline_is_shown_by_day(client: Client, service: FakeService) -> None:
     """The report links to the storyline and to its neighbor; all events but the first can be taken out."""
+    for id_, title in (("a", "Harbour bridge closed"), ("b", "Ferries run again")):
+        await client.post("/v1/articles", json={"id": id_, "title": title, "text": f"{title}."})
     service.fake_events.stored = [
         event("e1", "Harbour bridge closed", ["a"], story_id="e1"),
         event("e2", "Harbour bridge <open>", ["b"], story_id="e1"),
@@ -209,6 +211,7 @@ async def test_a_storyline_is_shown_by_day(client: Client, service: FakeService)
     alone = await (await client.get("/events/e3")).text()
 
     assert 'href="/stories/e1"' in report
+    assert re.findall("That day: <span[^>]*>(.*?)</span>", page) == ["Ferries run again"]
     assert 'Before: <a href="/events/e1"><bdi>Harbour bridge closed</bdi></a>' in report
     assert "2 events" in page and 'href="/events/e1"' in page and "Harbour bridge &lt;open&gt;" in page
     assert re.findall('data-action="unlink" data-event="(..)"', page) == ["e2"]

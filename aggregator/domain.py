@@ -72,6 +72,7 @@ class Problem(IntFlag):
     no_time = auto()  # dated by day
     undated = auto()
     reused_id = auto()  # the id stood for another article before
+    future = auto()  # dated over an hour after its arrival
 
 
 NO_PROBLEM = Problem(0)
@@ -83,7 +84,9 @@ def date_problem(article: Article, arrived_ms: int) -> Problem:
         return Problem.undated
     _, basis = publication_time(article.published_at_ms, arrived_ms, LATE_MS)
     is_late = basis == "claimed" and (article.is_bound or not article.backfill)
-    return Problem(Problem.late * is_late | Problem.no_time * (article.published_at_ms % DAY_MS == 0))
+    is_day = article.published_at_ms % DAY_MS == 0
+    is_future = article.published_at_ms - arrived_ms > (DAY_MS if is_day else HOUR_MS)
+    return Problem(Problem.late * is_late | Problem.no_time * is_day | Problem.future * is_future)
 
 
 @dataclass(frozen=True, slots=True)

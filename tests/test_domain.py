@@ -134,10 +134,14 @@ def test_a_date_long_before_the_arrival_is_a_claim(age_ms: int, believed_ms: flo
         (NOON - LATE_MS - 1, True, NO_PROBLEM),
         (MIDNIGHT - 3 * DAY_MS, False, Problem.late | Problem.no_time),
         (NOON + HOUR_MS, False, NO_PROBLEM),
+        (NOON + HOUR_MS + 1, False, Problem.future),
+        (NOON + 150 * DAY_MS, True, Problem.future),
+        (MIDNIGHT + DAY_MS, False, Problem.no_time),
+        (MIDNIGHT + 2 * DAY_MS, False, Problem.no_time | Problem.future),
     ],
 )
 def test_problems_of_a_date(published_ms: int | None, backfill: bool, expected: Problem) -> None:
-    """None, a day only, or too old at the arrival, unless it is an archive."""
+    """None, a day only, too old at the arrival, unless it is an archive, or after it."""
     article = Article("a", title="A", published_at_ms=published_ms, backfill=backfill)
 
     assert date_problem(article, NOON) == expected

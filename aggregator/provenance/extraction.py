@@ -32,7 +32,7 @@ class ExtractionHealth(msgspec.Struct, frozen=True, array_like=True):
     @property
     def shares(self) -> dict[str, float]:
         """The share of the articles with each problem, 0 to 1."""
-        return {n: count / max(1, self.checked) for n, count in zip(PROBLEM_NAMES, self.counts, strict=True)}
+        return {n: count / max(1, self.checked) for n, count in zip(PROBLEM_NAMES, self.counts, strict=False)}
 
     @property
     def frequent(self) -> list[str]:

@@ -11,6 +11,7 @@ from aggregator.domain import Problem
 from aggregator.errors import NotFound, StoreUnavailable
 from aggregator.provenance import directory as collector_module
 from aggregator.provenance.directory import SOURCES_KEY, SourceCollector, SourceDirectory
+from aggregator.provenance.extraction import PROBLEM_NAMES
 from aggregator.store.base import Put, Store
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import DAY_MS
@@ -77,7 +78,7 @@ async def test_sources_whose_extraction_fails_are_counted_by_problem(store: Stor
 
     assert collector.failing == {"cut": 1}
     assert (await collector.directory.get("A"))[0].extraction.shares["undated"] == 1.0
-    assert (await collector.directory.get("B"))[0].extraction.counts == (0,) * 9
+    assert (await collector.directory.get("B"))[0].extraction.counts == (0,) * len(PROBLEM_NAMES)
 
 
 async def test_one_replica_counts_and_another_one_takes_over(store: Store) -> None:

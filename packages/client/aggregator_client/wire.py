@@ -210,7 +210,8 @@ class RelatedOut(Struct):
 
 PROBLEMS = (
     "What is wrong as the crawler sent it: not_article, empty (no text), cut, markup, other_language (than "
-    "declared), late (4 h after its date), no_time, undated, reused_id, untrusted (its source: not stored)."
+    "declared), late (4 h after its date), future (over 1 h before it), no_time, undated, reused_id, "
+    "untrusted (its source: not stored)."
 )
 
 

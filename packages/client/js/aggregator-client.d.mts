@@ -811,7 +811,7 @@ export interface VerdictOut {
   short: boolean;
   /** Related articles, best first. */
   related: Array<RelatedOut>;
-  /** What is wrong as the crawler sent it: not_article, empty (no text), cut, markup, other_language (than declared), late (4 h after its date), no_time, undated, reused_id, untrusted (its source: not stored). */
+  /** What is wrong as the crawler sent it: not_article, empty (no text), cut, markup, other_language (than declared), late (4 h after its date), future (over 1 h before it), no_time, undated, reused_id, untrusted (its source: not stored). */
   problems?: Array<string>;
   /** SOURCE:ID, which is then id: the posted id belongs to another source's article; null otherwise. */
   stored_as?: string | null;

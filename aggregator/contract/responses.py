@@ -43,7 +43,7 @@ class EventItemsOut(Struct):
 
 
 class DayOut(Struct):
-    """The events of a day: seen in it, detected before its end; at most 500, most items of the day first."""
+    """The events that had items on a day, whenever detected; at most 500, most items of the day first."""
 
     date: Annotated[date, doc("The day.", "2026-11-20")]
     since: Annotated[datetime, doc("Its first moment.", "2026-11-19T23:00:00Z")]

@@ -24,8 +24,9 @@ MIN_OUTLETS, MAX_VALUES = 2, 12
 MAY_FALL = ("missing", "trapped", "hostages")  # of all others a lower number is an older one
 TOLL = "toll"  # of a headline that does not say of what
 _CLAUSE = re.compile(r"[,;:!?()|，；：、。！？（）—–]\s*(?!\d)|\.\s|\s-\s")
+_KOREAN_COUNTER = re.compile("(?<=[0-9])(?=[가-힣])")
 _UNCOUNTED = re.compile(
-    r"(?<!\d)(?:\d+[.,]\d{1,2}(?!\d)|(?:19|20)\d\d(?!\d)|\d+(?=\s?[%$€£¥]|[-–][^\W\d]))|[$€£¥]\s?[\d.,]+"
+    r"(?<!\d)(?:\d+[.,]\d{1,2}(?!\d)|(?:19|20)\d\d(?!\d)|\d+(?=\s?[%$€£¥]|[-–][^\W\d]))|[$€£¥]\s?[\d.,]+|死傷"
 )
 
 # When, where and what one headline says: the number of each kind.
@@ -91,9 +92,9 @@ def figures_in(title: str, lang: str) -> dict[str, int]:
     plain, units = without_umlauts(fold(title)), table("unit", lang)
     is_counting = any(word in plain for word in kinds)  # else, mostly, in 1/20 of the time
     for clause in _CLAUSE.split(_UNCOUNTED.sub(" ", numerals_in_digits(title))) if is_counting else ():
-        said = shingle_units(clause, lang)
+        said = shingle_units(_KOREAN_COUNTER.sub(" ", clause), lang)
         words = [word for word, after in pairwise([*said, ""]) if not word.isdecimal() or after not in units]
-        words = normalize_spelling(words, lang)
+        words = words if lang == "ko" else normalize_spelling(words, lang)  # of Korean it has syllables
         pairs = [*pairwise([*words, ""])]
         free = {i for i, (w, after) in enumerate(pairs) if w.isdecimal() and len(w) < 8 and after not in nots}
         linked = {i for i, word in enumerate(words) if word in links}

@@ -13,6 +13,7 @@ On a timeline (15 items, 4 h; the status is checked once a minute)::
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -65,7 +66,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
     items: dict[str, Item] = {}
     further: list[int] = []
     merged_into: str | None = None
-    languages: dict[str, None] = {}
+    languages: dict[str, int] = {}
     headline_id: str = ""
     profile: list[tuple[str, float]] = []
     absorbed: list[str] = []
@@ -84,7 +85,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
         at_ms, number = member.published_ms or member.at_ms, member.first_version
         self._list(member.id, Item(member.cosine, at_ms, member.source, member.claim_ms, number))
         if member.lang:
-            self.languages[member.lang] = None
+            self.languages[member.lang] = self.languages.get(member.lang, 0) + 1
 
     def absorb(self, other: OpenEvent) -> None:
         """Add items and counts of another event of the same story."""
@@ -95,7 +96,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
         for id_, item in other.items.items():
             self._list(id_, item)
         self.further += other.further
-        self.languages.update(other.languages)
+        self.languages = dict(Counter(self.languages) + Counter(other.languages))
         self.first = min(filter(None, (self.first, other.first)), default=None)
         self.developments = sorted(self.developments + other.developments)
         self.absorbed += [other.id, *other.absorbed] if other.announced_size else other.absorbed
@@ -123,6 +124,8 @@ class OpenEvent(msgspec.Struct, array_like=True):
         own |= counted(self.items, self.further, self.window_ms, self.developments, self.detected_at_ms)
         shown = {form.casefold(): form for form in (self.surface_forms.get(t, t) for t in self.terms) if form}
         own |= {"expected": round(self.expected, 2), "terms": tuple(shown.values()) or own["terms"]}
+        enough = min(2, max(self.languages.values(), default=0))  # one headline alone may be misread
+        own["languages"] = tuple(lang for lang, items in self.languages.items() if items >= enough)
         return DetectedEvent(**own)
 
 

@@ -60,7 +60,7 @@ class DetectedEvent:
     size          number of items, of any age; ``sightings``: duplicates that do not count
     peak, rate    most items within ``window_ms``, within 10 minutes (since the last development)
     expected      items per window that were expected for this cluster when it fired
-    sources       names in order of joining; ``languages``: ISO 639-1 codes
+    sources       names in order of joining; ``languages``: codes of ISO 639-1, each of two items
     items         article ids in order of joining (the first MAX_EVENT_ITEMS)
     cosines       by item: similarity to the cluster when it joined, 0..1 (1.0 for a duplicate)
     times         by item: when it was published, in ms; then those of items that are not listed

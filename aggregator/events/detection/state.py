@@ -15,7 +15,7 @@ from aggregator.events.detection.late import LateArticles
 from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.voices import Bursts, Voices
 
-FORMAT_BYTE = b"\x0b"
+FORMAT_BYTE = b"\x0c"
 # List entries per chunk: at most 10 ms of a state of 9.5 MB, which takes up to 79 ms in one call.
 ENTRIES_PER_CHUNK = 64
 _encoder = msgspec.msgpack.Encoder()

@@ -181,6 +181,19 @@ def test_the_headline_has_no_lower_toll_than_two_outlets_report() -> None:
     assert [number for *_, number in stream.last_event().tolls] == [8]  # one outlet says the other
 
 
+def test_a_language_of_one_item_alone_is_not_listed() -> None:
+    """The language of a headline is a guess; of a small event each counts."""
+    event, other = OpenEvent("e1", 1, 0, 0.0, 0), OpenEvent("e2", 2, 0, 0.0, 0)
+    event.add(window_item(1, "storm", lang="it"))
+    assert event.to_event().languages == ("it",)
+    for number, lang in enumerate(("en", "en", "de"), 2):
+        event.add(window_item(number, "storm", lang=lang))
+    assert event.to_event().languages == ("en",)
+    other.add(window_item(9, "storm", lang="de"))
+    event.absorb(other)
+    assert event.to_event().languages == ("en", "de")
+
+
 def test_a_corrected_toll_is_recorded_and_no_headline_has_the_former_one() -> None:
     """At once, though no article comes after it; most outlets may return to the former one."""
     stream, title = DetectorStream(rule=BurstRule(items=5)), "Harbour bridge collapse kills at least {}"

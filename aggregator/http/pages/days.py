@@ -37,6 +37,9 @@ class DaysPageQuery(DayQuery, forbid_unknown_fields=True):
 
 async def since(request: web.Request, service: Service, query: DaysPageQuery) -> web.Response:
     """Page: events published, new, developed and unhandled since a time. Without one, redirects to a day."""
+    zone = str(reader_zone(request))
+    if zone != "UTC" and not (query.time_zone or query.watch or query.since):
+        query.time_zone = zone
     shown, until_ms = await day_of(service, query, query.date), service.clock() + 1
     since_ms = min(to_unix_ms(query.since, "since") or 0, until_ms - 1)
     if not since_ms:

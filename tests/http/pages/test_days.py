@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import unquote
 
 import feedparser  # no stubs
 import pytest
@@ -188,6 +189,15 @@ async def test_since_you_left(service: Service, client: Client) -> None:
         async with client.get(f"/days{path}", allow_redirects=False) as response:
             today = to_datetime(service.clock()).date().isoformat()
             assert (response.status, response.headers["Location"]) == (303, f"/days/{target or today}")
+
+
+async def test_today_is_a_day_of_the_zone_that_the_browser_noted(client: Client) -> None:
+    """Unless the address names a zone, a desk or a time."""
+    for path, target in (("", "?time_zone=Asia/Tokyo"), ("&time_zone=Europe/Rome", "?time_zone=Europe/Rome")):
+        headers = {"Cookie": "aggregator_zone=Asia/Tokyo"}
+        url = f"/days?date=2026-11-05{path}"
+        async with client.get(url, headers=headers, allow_redirects=False) as response:
+            assert unquote(response.headers["Location"]) == f"/days/2026-11-05{target}"
 
 
 async def test_a_day_names_who_published_an_event(client: Client, week: None) -> None:

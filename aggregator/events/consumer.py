@@ -266,9 +266,8 @@ class DetectorRunner:
 
     async def _collect_changes(self, leader: LeaderState, now_ms: int) -> EventUnitOfWork:
         changed = bool(leader.pending_changes or leader.deleted_articles or leader.overrides_changed)
-        index, storylines = (
-            await self.repository.store.read([INDEX_KEY, STORYLINES_KEY]) if changed else (None, None)
-        )
+        keys = [INDEX_KEY, STORYLINES_KEY]
+        index, storylines = await self.repository.store.read(keys) if changed else (None, None)
         unit = EventUnitOfWork(
             self.repository,
             INDEX_FORMAT.decode(index),

@@ -221,12 +221,11 @@ async def _preview(request: web.Request, desk: Desk) -> Preview:
         since_ms=now_ms - PREVIEW_DAYS * DAY_MS, limit=MAX_PREVIEW, event_filter=view_filter(desk)
     )
     events = [event for event in events if event.merged_into is None]
-    reached = [is_reportable(e) and meets_thresholds(desk, e, peak(course_of(e), HOUR_MS)) for e in events]
-    rows = [
-        (make_card(event, now_ms), peak(course_of(event), HOUR_MS), notified)
-        for event, notified in list(zip(events, reached, strict=True))[:LISTED_PREVIEW]
-    ]
-    return Preview(len(events), sum(reached), tuple(rows), len(events) >= MAX_PREVIEW)
+    hourly = [peak(course_of(event), HOUR_MS) for event in events]
+    reached = [is_reportable(e) and meets_thresholds(desk, e, n) for e, n in zip(events, hourly, strict=True)]
+    cards = [make_card(event, now_ms) for event in events[:LISTED_PREVIEW]]
+    rows = tuple(zip(cards, hourly, reached, strict=False))  # the listed ones only
+    return Preview(len(events), sum(reached), rows, len(events) >= MAX_PREVIEW)
 
 
 def form_to_request(form: DeskForm) -> DeskIn:

@@ -326,21 +326,44 @@ def test_parquet_in_and_out(tmp_path: Path) -> None:
     assert len(pandas.read_parquet(tmp_path / "out" / "clusters.parquet")) == 20
 
 
-def test_a_run_replaces_the_tables_of_an_earlier_one(tmp_path: Path) -> None:
-    """Whatever their format, and the copy that it does not write; never its own input."""
+def test_a_run_replaces_the_tables_of_an_earlier_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the same names; what would remain beside the new tables, or is an input, is named."""
     source, out = write_lines(tmp_path / "a.jsonl", archive_rows()), tmp_path / "out"
-
-    def tables() -> set[str]:
-        return {path.name for path in out.iterdir() if path.stem in TABLES}
-
-    assert run(out, source, "--format", "parquet") == 0
-    assert tables() == {f"{name}.parquet" for name in TABLES}
+    assert run(out, source, "--format", "parquet") == run(out, source, "--format", "parquet") == 0
+    assert run(out, source) == 2
+    assert f"out: {out / 'pairs.parquet'} is no result that this run replaces; " in capsys.readouterr().err
+    for table in TABLES:
+        (out / f"{table}.parquet").unlink()
     assert run(out, source) == 0
-    assert tables() == {f"{name}.jsonl" for name in TABLES}
-    assert run(out, out / "deduplicated.jsonl", "--format", "parquet", "--no-copy") == 0
-    assert tables() == {*(f"{name}.parquet" for name in TABLES[:3]), "deduplicated.jsonl"}
-    assert run(out, source, "--no-copy") == 0
-    assert tables() == {f"{name}.jsonl" for name in TABLES[:3]}
+    before = {path: path.read_bytes() for path in out.iterdir()}
+    assert run(out, source, "--no-copy") == 2
+    assert f"{out / 'deduplicated.jsonl'} is no result" in capsys.readouterr().err
+    for options in (), ("--no-copy",):
+        assert run(out, out / "deduplicated.jsonl", *options) == 2
+        assert f"the input {out / 'deduplicated.jsonl'} has the name" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in out.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "name", ["pairs.parquet", "clusters.jsonl", "report.html", "summary.json", "work/my"]
+)
+def test_files_that_no_run_wrote_are_kept(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the directory of the results, which may be that of the input; an unfinished run continues."""
+    source, out = write_lines(tmp_path / "a.jsonl", archive_rows()), tmp_path
+    foreign = out / name
+    foreign.parent.mkdir(exist_ok=True)
+    foreign.write_text("{}")
+
+    assert run(out, source) == run(out, source, "--fresh") == 2
+    assert f"{foreign} is no result that this run replaces; move" in capsys.readouterr().err
+    assert foreign.read_text() == "{}" and len(list(out.iterdir())) == 2
+    foreign.unlink()
+    interrupted_run(out, source, monkeypatch, at=(output, "write_clusters"))
+    assert (out / "pairs.jsonl").exists() and run(out, source) == 0
 
 
 def test_other_column_names(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from aggregator import jsonl
 from aggregator.dedup.policy import Policy
@@ -20,6 +21,7 @@ from aggregator_archive.optional_imports import import_optional
 WORK_FORMAT_VERSION = 11  # of the files in ``Job.work_dir``; work of another version is refused
 OutputFormat = Literal["jsonl", "parquet"]
 RepresentativeRule = Literal["earliest", "longest", "medoid"]
+TABLES = ("pairs", "clusters", "representatives", "deduplicated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,29 @@ class Job:
             "within_ms": self.within_ms,
             "cap": self.cap,
         }
+
+
+def check_out_dir(job: Job) -> None:
+    """Raise InvalidInput if the run would overwrite or delete an input or a file that no run wrote.
+
+    Also if a table of an earlier run would remain: that of another format, or the copy.
+    """
+    summary, unfinished = job.out_dir / "summary.json", job.work_dir / "job.json"
+    pages = [job.out_dir / name for name in ("bad_rows.jsonl", "report.html", "review.html", "summary.json")]
+    tables = [replace(job, format=kind).table(name) for kind, name in product(get_args(OutputFormat), TABLES)]
+    replaced = {*pages, *(job.table(name) for name in TABLES if job.write_copy or name != "deduplicated")}
+    if not unfinished.exists():
+        tables += [path for path in job.work_dir.rglob("*") if path.is_file()]
+        if not (summary.exists() and b'"distinct_texts"' in summary.read_bytes()):
+            replaced.clear()
+    inputs = {Path(file).resolve() for file in job.inputs}
+    for path in filter(Path.exists, [*tables, *pages]):
+        if path.resolve() in inputs:
+            raise InvalidInput(f"out: the input {path} has the name of a result; choose another --out.")
+        if path not in replaced:
+            raise InvalidInput(
+                f"out: {path} is no result that this run replaces; move it, or choose another --out."
+            )
 
 
 def prepare_work_dir(job: Job, *, fresh: bool) -> bool:

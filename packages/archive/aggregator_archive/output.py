@@ -13,9 +13,8 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
-from itertools import product
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -28,14 +27,13 @@ from aggregator_archive.arrays import Flags, merge_pairs, unpack_pairs, write_by
 from aggregator_archive.confirm import DIFFERENT_SPACES
 from aggregator_archive.encode import chunk_metadata, usable_rows
 from aggregator_archive.executors import PeakMemory
-from aggregator_archive.job import Job, OutputFormat
+from aggregator_archive.job import Job
 from aggregator_archive.optional_imports import import_optional
 from aggregator_archive.pipeline import DedupeResult, ProgressListener, near_in_time
 from aggregator_archive.representatives import RepresentativeChoice, choose_representatives
 from aggregator_archive.summary import summarize
 
 PARQUET_BATCH_ROWS = 20_000
-TABLES = ("pairs", "clusters", "representatives", "deduplicated")
 RowWriter = Callable[[dict[str, Any] | bytes], None]
 
 
@@ -222,19 +220,9 @@ def write_results(
     report.write_report(job.out_dir, result, choice.copy_of, summary, articles_by_row)
     report.write_review(job.out_dir, result, choice.copy_of, clusters, articles_by_row)
     write_bytes(job.out_dir / "summary.json", json.dumps(summary, indent=1).encode())
-    _delete_earlier_tables(job)
     if not keep_work:
         shutil.rmtree(job.work_dir)
     return summary
-
-
-def _delete_earlier_tables(job: Job) -> None:
-    """Delete the tables of an earlier run that this one did not replace: of another format, or the copy."""
-    for table, format in product(TABLES, get_args(OutputFormat)):
-        is_written = format == job.format and (job.write_copy or table != "deduplicated")
-        path = replace(job, format=format).table(table)
-        if not is_written and path.resolve() not in [Path(file).resolve() for file in job.inputs]:
-            path.unlink(missing_ok=True)
 
 
 def _summarize_run(

@@ -19,7 +19,7 @@ from aggregator_archive.dates import DateCounts, require_dates
 from aggregator_archive.encode import Encoding
 from aggregator_archive.executors import open_pool, track_peak_memory
 from aggregator_archive.input_check import check_inputs
-from aggregator_archive.job import Job, discard_empty_work, prepare_work_dir
+from aggregator_archive.job import Job, check_out_dir, discard_empty_work, prepare_work_dir
 from aggregator_archive.output import write_results
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
 
@@ -45,6 +45,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         )
     for remark in check_inputs(job.inputs, dict(job.encoding.columns)):
         print(remark, file=sys.stderr)
+    check_out_dir(job)
     if job.within_ms is not None:
         require_dates(job.inputs, dict(job.encoding.columns))
     progress = ProgressBars(shown=not args.no_progress)

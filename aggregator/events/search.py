@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from aggregator.analysis.source import outlet_key
 from aggregator.analysis.text.normalization import normalize, unaccented
-from aggregator.analysis.text.tokenizer import has_phrase, phrases, search_terms
+from aggregator.analysis.text.tokenizer import has_quoted, search_terms
 from aggregator.events.event import Event, EventSummary
 from aggregator.events.repository import EVENTS_PER_READ, EventRepository
 
@@ -23,6 +23,7 @@ MAX_EVENTS = 5000
 # Shorter queries are compared word by word only: "a" is in every headline.
 MIN_SUBSTRING_CHARS = 3
 DEFAULT_LANGUAGES = ("en",)
+_query_terms = lru_cache(maxsize=1024)(search_terms)
 
 
 class EventWords(NamedTuple):
@@ -31,7 +32,7 @@ class EventWords(NamedTuple):
     summary: EventSummary
     title: str
     languages: tuple[str, ...]
-    title_terms: tuple[tuple[str, ...], ...]  # by language
+    title_terms: frozenset[str]
     other_terms: frozenset[str]
     sources: frozenset[str]
 
@@ -89,7 +90,7 @@ def _words_of(event: Event, summary: EventSummary) -> EventWords:
         summary=summary,
         title=normalize(event.title),
         languages=event.languages,
-        title_terms=tuple(search_terms(event.title, lang) for lang in languages),
+        title_terms=frozenset(chain(*(search_terms(event.title, lang) for lang in languages))),
         other_terms=frozenset(map(unaccented, event.terms)).union(*words),
         sources=frozenset(map(outlet_key, event.sources)),
     )
@@ -98,22 +99,16 @@ def _words_of(event: Event, summary: EventSummary) -> EventWords:
 def _rank(query: str, words: EventWords) -> tuple[int, int, bool, int] | None:
     """Sort key of a result; None if it lacks more than half of the words."""
     found: list[tuple[int, int]] = []
-    text = normalize(query)
-    if (len(text) >= MIN_SUBSTRING_CHARS or not text.isascii()) and text in words.title:
+    text, title = normalize(query), words.title
+    if (len(text) >= MIN_SUBSTRING_CHARS or not text.isascii()) and text in title:
         found.append((0, -len(text.split())))
-    in_titles = frozenset(chain.from_iterable(words.title_terms))
-    for lang, title in zip(words.languages or DEFAULT_LANGUAGES, words.title_terms, strict=True):
-        terms, quoted = _query_terms(query, lang)
-        in_title = terms & in_titles
+    for lang in words.languages or DEFAULT_LANGUAGES:
+        terms = frozenset(_query_terms(query, lang))
+        in_title = terms & words.title_terms
         matched = len(in_title | terms & words.other_terms)
-        if matched * 2 >= len(terms) > 0 and all(has_phrase(title, phrase) for phrase in quoted):
+        if matched * 2 >= len(terms) > 0 and has_quoted(title, query, lang):
             found.append((len(terms) - matched, -len(in_title)))
     if not found:
         return None
     missing, title_rank = min(found)
     return missing, title_rank, words.summary.status == "closed", -words.summary.last_seen_ms
-
-
-@lru_cache(maxsize=1024)
-def _query_terms(query: str, lang: str) -> tuple[frozenset[str], tuple[tuple[str, ...], ...]]:
-    return frozenset(search_terms(query, lang)), phrases(query, lang)

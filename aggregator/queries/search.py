@@ -3,7 +3,7 @@
 Two indexes answer together: the headlines and sources of the newest articles, in memory, and the term index,
 with the newest articles of each key term. Results are ordered by words of the query that they lack, then by
 words in the headline, then newest first; or those that lack the fewest words, newest first. Accents do not
-count. Words in quotes are a phrase: the headline has them next to each other.
+count. Words in quotes are next to each other in the headline, in this form.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis.text.normalization import unaccented
-from aggregator.analysis.text.tokenizer import has_phrase, phrases, search_terms, tokenize
+from aggregator.analysis.text.tokenizer import PHRASE, has_quoted, search_terms, tokenize
 from aggregator.domain import ArticleRecord
 from aggregator.index import Index, StoredArticle, keys
 from aggregator.index.codec.postings import entries_of_terms, is_among, top_by_terms
@@ -127,7 +127,9 @@ class ArticleSearch:
             if number in stored
         }
         by_number |= {n: result for n, result in special.items() if after is None or result.key < after}
-        found = sorted(by_number.values(), key=lambda result: result.key, reverse=True)
+        quoted = [result for result in by_number.values() if _has_quoted(result.article.record, query)]
+        total -= len(by_number) - len(quoted)  # of this page: rows hold stems
+        found = sorted(quoted, key=lambda result: result.key, reverse=True)
         is_cut = len(top) == limit + SPARE_RECORDS
         if is_cut:  # what is worse than the last of these has not been read
             found = [result for result in found if result.key >= top[-1][:2]]
@@ -209,7 +211,8 @@ def term_groups(query: str, languages: Iterable[str]) -> list[TermGroup]:
     for lang in languages:
         terms = tuple(dict.fromkeys(search_terms(query, lang)))[:MAX_QUERY_TERMS]
         if terms:
-            by_terms.setdefault((terms, phrases(query, lang)), set()).add(lang)
+            phrases = filter(None, (search_terms(quoted, lang) for quoted in PHRASE.findall(query)))
+            by_terms.setdefault((terms, tuple(phrases)), set()).add(lang)
     return [TermGroup(frozenset(langs), *key) for key, langs in by_terms.items()]
 
 
@@ -219,14 +222,16 @@ def _compare(article: StoredArticle, group: TermGroup) -> FoundArticle | None:
     headline, source = search_terms(record.title, record.lang), source_terms(record.source, record.lang)
     known = {*headline, *source, *(unaccented(term) for term, _ in record.terms)}
     matched = len(known.intersection(group.terms))
-    if matched < group.min_matches or not all(
-        has_phrase(headline, phrase) or has_phrase(source, phrase) for phrase in group.phrases
-    ):
+    if matched < group.min_matches:
         return None
     missing = len(group.terms) - matched
     in_headline = len(set(headline).intersection(group.terms))
     key = score(missing, in_headline, record.publication_ms // 1000), record.number
     return FoundArticle(article, missing, key)
+
+
+def _has_quoted(record: ArticleRecord, query: str) -> bool:
+    return any(has_quoted(text, query, record.lang) for text in (record.title, record.source))
 
 
 def missing_words(record: ArticleRecord, query: str) -> list[str]:

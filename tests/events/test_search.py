@@ -63,6 +63,7 @@ async def test_phrases_and_accents(repository: EventRepository) -> None:
 
     assert await ids(search, '"dam bursts" rescue') == await ids(search, "Káreth bursts") == ["dam"]
     assert await ids(search, '"bursts dam"') == await ids(search, '"dam kareth"') == []
+    assert await ids(search, '"dam burst"') == [] and await ids(search, '"dams"') == ["old"]
 
 
 async def test_events_are_found_by_source_and_filtered(repository: EventRepository) -> None:

@@ -62,7 +62,7 @@ _ENGLISH_CLITIC = re.compile(r"'(?:s|ll|ve|re|d|m)\b")
 _NON_PIECE_BLANKING_TABLE = blanking_table("[0-9a-z\x80-\xff]")
 _PIECE_MASK = bytes(b" x"[code != ord(" ")] for code in range(256))
 _LONG_PIECE = b"x" * (MAX_WORD_CHARS + 1)  # in bytes, which are as many as the characters or more
-_PHRASE = re.compile('["“”„«»]([^"“”„«»]+)["“”„«»]')
+PHRASE = re.compile('["“”„«»]([^"“”„«»]+)["“”„«»]')
 
 
 class SplitText(NamedTuple):
@@ -112,15 +112,17 @@ def search_terms(text: str, lang: str) -> tuple[str, ...]:
     return tuple(map(unaccented, tokenize(text, lang)))
 
 
-def phrases(query: str, lang: str) -> tuple[tuple[str, ...], ...]:
-    """The ``search_terms`` of each phrase in quotes."""
-    return tuple(filter(None, (search_terms(quoted, lang) for quoted in _PHRASE.findall(query))))
-
-
 def has_phrase(terms: Sequence[str], phrase: tuple[str, ...]) -> bool:
     """Whether the terms of a phrase are next to each other in ``terms``, in its order."""
     size = len(phrase)
     return any(tuple(terms[at : at + size]) == phrase for at in range(len(terms) - size + 1))
+
+
+def has_quoted(text: str, query: str, lang: str) -> bool:
+    """Whether a text has what is in quotes in a query, in this form but for accents."""
+    quoted = PHRASE.findall(query)
+    said = [*map(unaccented, words(text, lang))] if quoted else []
+    return all(has_phrase(said, tuple(map(unaccented, words(each, lang)))) for each in quoted)
 
 
 def split_text(text: str, lang: str) -> SplitText:

@@ -120,8 +120,7 @@ class UndatedArticles(msgspec.Struct, array_like=True):
 
     def is_bulk(self, now_ms: int, baseline: Baseline) -> bool:
         """Count an undated article that arrives at ``now_ms``; return whether it belongs to a bulk load."""
-        limit = limit_per_minute(baseline, now_ms // HOUR_MS)
-        minute = now_ms // MINUTE_MS
+        limit, minute = limit_per_minute(baseline, now_ms // HOUR_MS), now_ms // MINUTE_MS
         if minute != self.minute:
             if minute > self.minute + 1 or self.count <= limit:
                 self.ignored = 0

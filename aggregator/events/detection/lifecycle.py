@@ -346,10 +346,9 @@ class OpenEvents:
         doubtful = _mark_doubtful(event, cluster)
         kept = event.headline_id if event.last_seen_ms - event.titled_ms < KEPT_HEADLINE_MS else ""
         headline = description.typical_headline(cluster, self._weigh, kept, event.tolls, doubtful)
-        if headline.id != event.headline_id:
-            event.titled_ms = event.last_seen_ms
-        if grown or headline.id != event.headline_id:  # the last item may have been reported without it
-            self._updated[event.id] = None
+        is_other = headline.id != event.headline_id
+        event.titled_ms = event.last_seen_ms if is_other else event.titled_ms
+        self._updated |= {event.id: None} if is_other or grown else {}  # the last item was perhaps reported
         event.title, event.headline_id = headline.title, headline.id
 
     def _format_reason(self, event: DetectedEvent, needed: int, new_source_items: int) -> str:

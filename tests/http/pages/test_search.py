@@ -77,7 +77,7 @@ async def test_a_headline_finds_the_event_that_it_belongs_to(service: Service, c
     shown, _, folded = text.partition("How this was decided")
 
     assert "An event is about this" in shown and 'href="/events/otter"' in shown
-    assert "Word weights" in folded and "Model" not in shown
+    assert "Compared with" in folded and "Fingerprint" not in shown
     assert "No similar article" not in text and ">New<" not in text
 
 

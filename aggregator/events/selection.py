@@ -16,7 +16,7 @@ number, in doublings. What is usual is what was expected when the event fired, a
 itself had in a half-hour of the three hours before the last one. More items in the last hour never lower it.
 Fading events come after those that are not, of them last those without items in the last hour; handled ones
 after all others. An event that was seen, published or dropped is **back** when it developed since, a toll of
-two outlets grew, or as many items came as an alert needs.
+two outlets grew or was corrected, or as many items came as an alert needs.
 
 **Orders**: time (last item), novelty (detection), size, surprise (urgency), growth (items per hour more than
 in the hour before). The first three are orders of the index of events, so a list continues after a page key.

@@ -19,7 +19,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "analysis": 4_608,
     "auth": 493,
     "background": 256,
-    "backup": 484,
+    "backup": 486,
     "cli": 2_078,
     "contract": 1_519,
     "dedup": 1_240,
@@ -28,9 +28,9 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "index": 5_276,
     "ingest": 1_970,
     "provenance": 1_203,
-    "queries": 1_575,
-    "runtime": 1_115,
-    "store": 3_819,
+    "queries": 1_570,
+    "runtime": 1_116,
+    "store": 3_821,
     "top": 2_429,
 }
 MAX_REPOSITORY_LINES = 60_874  # server and packages, without tests

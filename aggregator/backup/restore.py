@@ -127,7 +127,7 @@ async def _check_target(manifest: Manifest, url: str, *, replace: bool) -> None:
             raise ConfigurationError(
                 "store_url: a service uses this store; stop all its processes, wait 30 s, and try again."
             )
-        if replace or await format_version.is_empty(target):
+        if replace or await _is_unused(target):
             return
         used_ms = await read_last_use_ms(target)
         age = f", last in use {manifest.compare_age(format_rfc3339(used_ms))}" if used_ms is not None else ""
@@ -135,6 +135,15 @@ async def _check_target(manifest: Manifest, url: str, *, replace: bool) -> None:
             f"store_url: the store holds data{age}; restore into an empty one, or delete its data with "
             "--replace."
         )
+
+
+async def _is_unused(store: Store) -> bool:
+    """Whether nothing was stored: a look at a new store writes its format and the list of indexes."""
+    for prefix in OWN_PREFIXES:
+        async for found in store.scan_batches(prefix):
+            if not {format_version.FORMAT_KEY, keys.SPACE_REGISTRY}.issuperset(found):
+                return False
+    return True
 
 
 async def _replace_data(source_url: str, target_url: str, known: Sequence[str]) -> int:

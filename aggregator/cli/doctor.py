@@ -226,10 +226,6 @@ def _attempt(subject: str, check: Coroutine[Any, Any, list[Finding]]) -> list[Fi
         return [wrong(subject, str(error), exit_code(error))]
 
 
-def _check_contents(settings: Settings) -> list[Finding]:
-    return _attempt(doctor_contents.CONTENTS_SUBJECT, doctor_contents.check_contents(settings))
-
-
 async def _acl_command(url: str) -> str:
     version = ""
     with contextlib.suppress(AggregatorError):  # an older server names the first right that it does not know
@@ -316,6 +312,6 @@ CHECKS: tuple[Callable[[Settings], Iterable[Finding]], ...] = (
     _check_models,
     _check_files,
     _check_store,
-    _check_contents,
+    lambda settings: _attempt(doctor_contents.CONTENTS_SUBJECT, doctor_contents.check_contents(settings)),
     lambda settings: [_check_readiness(service_url(settings.host, settings.port))],
 )

@@ -128,7 +128,6 @@ class DetectorRunner:
         self._term_rates = term_rates
         self._leader: LeaderState | None = None
         self.items_read = 0
-        self.commit_conflicts = 0
         self.has_backlog = False
         self.learning: LearningStatus | None = None
         self._stories_ms = self._stories_items = 0
@@ -253,7 +252,6 @@ class DetectorRunner:
             if POSITION_KEY in conflicts:
                 break
             leader.apply_overrides((await self.repository.store.read([OVERRIDES_KEY]))[0])
-        self.commit_conflicts += 1
         return False
 
     async def _encode_state(self, leader: LeaderState) -> bytes:

@@ -98,7 +98,7 @@ STORE_METRICS: tuple[MetricSpec[object], ...] = (
     MetricSpec("aggregator_store_memory_bytes", "gauge", "Memory used by the store.",
         lambda store, _: store.memory_bytes),
     MetricSpec("aggregator_store_warning", "gauge",
-        "1 while the store accepts writes but cannot rewrite its log; `aggregator doctor` says why.",
+        "1 while the store is nearly full, or cannot rewrite its log: `aggregator doctor` says which.",
         lambda store, _: store.warning is not None),
 )  # fmt: skip
 SERVICE_METRICS: tuple[MetricSpec[Service], ...] = (

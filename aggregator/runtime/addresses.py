@@ -86,7 +86,7 @@ def describe_store(settings: Settings) -> str:
 
 
 def redact_url(url: str) -> str:
-    """``redis://user:secret@host?password=secret&prefix=a:`` -> ``redis://host?prefix=a:``.
+    """``redis://user:secret@host?password=secret&prefix=a:`` -> ``redis://NAME:PASSWORD@host?prefix=a:``.
 
     Where a "?" may start the query or be part of a password, nothing after the scheme is shown.
     """
@@ -95,7 +95,8 @@ def redact_url(url: str) -> str:
     if "@" in query and "@" not in before_query and "/" not in before_query:
         return f"{scheme}{separator}(hidden)"
     prefix = re.search(r"(?:^|&)(prefix=[\w.:-]*)(?:&|$)", query)
-    return f"{scheme}{separator}{before_query.rpartition('@')[2]}{f'?{prefix[1]}' if prefix else ''}"
+    place = re.sub(".*@", "NAME:PASSWORD@", before_query)
+    return f"{scheme}{separator}{place}{f'?{prefix[1]}' if prefix else ''}"
 
 
 def bind_error(settings: Settings, error: OSError) -> ConfigurationError:

@@ -79,7 +79,7 @@ def decode_checked(decoder: Decoder[T], data: bytes, kind_name: str, seed: int =
 def _format_error(data: bytes, expected: bytes, kind_name: str) -> StoreUnavailable:
     return StoreUnavailable(
         f"{kind_name} in the store has format {data[:1].hex() or 'none'}, this version reads "
-        f"{expected.hex()}: run the version that wrote it, or reindex."
+        f"{expected.hex()}: run the version that wrote it, or migrate."
     )
 
 

@@ -227,7 +227,9 @@ def cannot_append(node: Node) -> bool:
 
 
 def find_warning(node: Node) -> str | None:
-    """What this server cannot do now although it accepts writes, as one sentence."""
+    """What this server cannot do now or soon although it accepts writes, as one sentence."""
+    if int(node.info.get("used_memory", 0)) > 0.8 * int(node.info.get("maxmemory", 0)) > 0:
+        return f"The store at {node.address} uses over 80 % of its maxmemory: raise it in time."
     log_bytes = int(node.info.get("aof_current_size", 0))
     rewrite_is_off = node.config.get("auto-aof-rewrite-percentage") == "0"
     if rewrite_is_off and node.disk is not None and not node.disk.fits_copy(log_bytes):

@@ -20,6 +20,7 @@ from aggregator.runtime import demo
 from aggregator.settings import Settings
 from aggregator.store.decoding import PLAIN
 from tests.backup.helpers import NOW_MS, VALUES, backup_of, content
+from tests.cli.helpers import run
 from tests.support.stores import direct_client, open_patient_store
 
 Backup = tuple[Path, Manifest]
@@ -72,6 +73,15 @@ def test_a_store_with_records_but_without_a_format_is_not_empty(backup: Backup, 
 
     with pytest.raises(ConfigurationError, match="the store holds data; restore into an empty one"):
         restore_server(*backup, valkey_url, replace=False)
+
+
+def test_a_store_that_was_only_looked_at_is_empty(backup: Backup, valkey_url: str, tmp_path: Path) -> None:
+    """`aggregator doctor` on an emptied store writes the format and the list of indexes."""
+    run("doctor", "--store", valkey_url, "--data-dir", str(tmp_path))
+    with direct_client(valkey_url) as client:
+        assert set(client.keys()) == {b"{format}", b"{spaces}"}
+
+    assert restore_server(*backup, valkey_url, replace=False) == len(VALUES) - 1
 
 
 def test_a_store_that_a_service_uses_is_refused(backup: Backup, valkey_url: str) -> None:

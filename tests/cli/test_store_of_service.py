@@ -58,6 +58,8 @@ def test_a_command_that_opens_another_store_is_refused(
             said = capsys.readouterr()
             assert f"store: embedded Valkey in {tmp_path}/root/var " in said.err and sentence in said.err
             assert "name it by --store or --data-dir." in said.err and said.out == ""
+        assert run("restore", "nowhere", "--check") == 2  # reads a backup, and no store
+        assert "nowhere" in capsys.readouterr().err
         assert run("doctor") == 2
         assert f"wrong  store     embedded Valkey in {tmp_path}/root/var" in capsys.readouterr().out
         assert list(Path().iterdir()) == []

@@ -160,7 +160,6 @@ async def test_of_two_leaders_only_one_commits(
     assert await active.poll(index, at(20))
 
     assert await poll_with_old_position(store, paused, index, at(20)) == []
-    assert paused.commit_conflicts == 1
     await paused.poll(index, at(21))
     index.burst(5, start=22)
     assert [c.kind for c in await paused.poll(index, at(40))] == ["updated"]

@@ -72,7 +72,7 @@ def test_what_follows_the_expected_byte_is_decoded() -> None:
 def test_another_format_is_named(data: bytes, found: str) -> None:
     """The error has the found and the expected format, and says what to do."""
     with pytest.raises(
-        StoreUnavailable, match=f"^A list in the store has format {found}, .* reads 01: .*reindex"
+        StoreUnavailable, match=f"^A list in the store has format {found}, .* reads 01: .*migrate"
     ):
         decode_formatted(NUMBERS, data, "A list")
 

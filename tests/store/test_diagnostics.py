@@ -158,6 +158,13 @@ def test_refused_writes_name_a_full_disk_of_this_machine(info: dict[str, Any]) -
     assert "is full" not in str(find_problem(spacious))
 
 
+def test_a_store_that_is_nearly_full_is_a_warning() -> None:
+    """From four fifths of maxmemory; there may be no limit."""
+    assert "80 % of its maxmemory" in str(find_warning(node(used_memory=81, maxmemory=100)))
+    assert find_warning(node(used_memory=80, maxmemory=100)) is None
+    assert find_warning(node(used_memory=10**12, maxmemory=0)) is None
+
+
 def test_a_log_that_is_not_rewritten_is_a_warning() -> None:
     """Switched off for lack of room, or failed; switched off with room is the operator's decision."""
     off = node({"auto-aof-rewrite-percentage": "0"}, aof_current_size=10**10)

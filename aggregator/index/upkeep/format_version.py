@@ -37,22 +37,13 @@ async def _read_checked(store: Store) -> bytes | None:
     if raw is not None:
         _check_format(raw)
         return raw
-    if not await is_empty(store):
-        raise ConfigurationError(
-            "store_url: the store holds articles without the format of its data, as an interrupted restore "
-            "leaves them; run `aggregator restore BACKUP --replace`, or give the service another store."
-        )
-    return None
-
-
-async def is_empty(store: Store) -> bool:
-    """Whether the store holds neither a format nor articles."""
-    if (await store.read([FORMAT_KEY]))[0] is not None:
-        return False
     async for found in store.scan_batches(keys.RECORD_PREFIX):
         if found:
-            return False
-    return True
+            raise ConfigurationError(
+                "store_url: the store holds articles without the format of its data, as an interrupted "
+                "restore leaves them; run `aggregator restore BACKUP --replace`, or use another store."
+            )
+    return None
 
 
 def _check_format(raw: bytes) -> None:

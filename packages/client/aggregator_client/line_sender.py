@@ -141,10 +141,11 @@ class LineSender:
                 self._has_connected = True
                 return response.status, await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unavailable(
-                f"No service answers at {self._url} ({connection_error_reason(error)}); "
-                "start it with `aggregator serve`, or name a running one with --server URL."
-            ) from error
+            remedy = "start it with `aggregator serve`, or name a running one with --server URL."
+            if isinstance(error, aiohttp.ClientSSLError):
+                remedy = "SSL_CERT_FILE names the certificate of an authority of your own."
+            reason = connection_error_reason(error)
+            raise Unavailable(f"No service answers at {self._url} ({reason}); {remedy}") from error
         except ValueError as error:
             raise ConfigurationError(f"{self._url!r} is not a valid URL ({error}).") from error
 

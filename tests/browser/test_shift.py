@@ -205,7 +205,7 @@ async def test_selected_articles_leave_and_return(browser: Browser, url: str) ->
         history = await page.locator(".audit-trail").inner_text()
         assert f"moved “{headline}” and 1 more to “Harbour bridge closed" in history.replace("\n", " ")
         await page.goto(f"{url}{new}")
-        await page.get_by_text("This event was merged").wait_for()
+        await page.get_by_text("split this event off").wait_for()
         await page.goto(f"{url}/events/{bridge}")
         await expect(page.locator("#report .tiles dd").first).to_contain_text("16")
 

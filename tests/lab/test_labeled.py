@@ -47,9 +47,9 @@ def test_columns_are_a_mapping_or_pairs(columns: Any, tmp_path: Path) -> None:
     assert load_articles([str(path)], columns) == [labeled.article]
 
 
-@pytest.mark.parametrize(("label", "expected"), [("ferry", "ferry"), (7, "7"), (0, "0")])
+@pytest.mark.parametrize(("label", "expected"), [("ferry", "ferry"), (7, "7"), (0, "0"), (7.0, "7")])
 def test_numbers_are_labels(tmp_path: Path, label: object, expected: str) -> None:
-    """Zero included."""
+    """Zero included, and the floats of a column of pandas that lacks one."""
     assert load_labeled([file_of(tmp_path, row(cluster=label))])[0].label == expected
 
 
@@ -66,13 +66,31 @@ def test_judgments_have_the_usual_spellings(spellings: list[object], expected: b
     assert {two_valued(value) for value in spellings} == {expected}
 
 
-@pytest.mark.parametrize("label", [None, "", True, 1.5, ["ferry"]])
+@pytest.mark.parametrize("label", [None, "", True, ["ferry"]])
 def test_a_row_without_a_label_is_named_by_its_position(tmp_path: Path, label: object) -> None:
     """Ids need not be unique, so the position says more."""
     with pytest.raises(
-        InvalidInput, match=r"^Article 2 has no `cluster`, .*; map one with --column cluster="
+        InvalidInput, match=r"^Article 2 has no `cluster`, .*: the cell is empty, or no text or number;"
     ):
         load_labeled([file_of(tmp_path, row(), row("a2", cluster=label))])
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("cluster", "the cell is empty"),
+        ("group", "columns are id, text, group; map one with --column cluster="),
+    ],
+)
+def test_an_empty_cell_of_a_label_is_no_missing_column(tmp_path: Path, header: str, message: str) -> None:
+    """Only another header can be mapped."""
+    path = tmp_path / "gold.csv"
+    path.write_text(f"id,text,{header}\n1,The ferry is late.,\n")
+
+    with pytest.raises(
+        InvalidInput, match=f"^Article 1 has no `cluster`, the same for duplicates: .*{message}"
+    ):
+        load_labeled([str(path)])
 
 
 def test_an_id_that_occurs_twice_is_rejected_unless_allowed(tmp_path: Path) -> None:

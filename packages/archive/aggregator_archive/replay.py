@@ -204,7 +204,7 @@ class _RowReader:
         return StreamItem(
             number=number,
             first_version=number,
-            id=str(row.get("id") or row.get("url") or self.row_count),
+            id=rows.id_text(row.get("id")) or str(row.get("url") or self.row_count),
             verdict="new" if original is None else "duplicate",
             arrived_ms=now_ms,
             canonical_first=original,

@@ -57,7 +57,7 @@ class Block:
 class _ArticleColumns(msgspec.Struct):
     """The columns that are read; other columns of a row are only copied."""
 
-    id: str | int | None = None
+    id: str | int | float | None = None
     title: str | None = None
     text: str | None = None
     html: str | None = None
@@ -99,7 +99,7 @@ def blocks_of_rows(rows: Iterable[dict[str, Any]]) -> Iterator[Block]:
 
 
 def read_rows(files: Sequence[str], columns: Columns = ()) -> Iterator[dict[str, Any]]:
-    """Yield every row as a mapping; of CSV and Parquet the columns that have a value, times as ISO 8601 text.
+    """Yield every row as a mapping; empty cells of CSV and Parquet are None, times ISO 8601 texts.
 
     ``columns``: fields that are added to each row, and the column that has the value. Raises InvalidInput at
     the first row that cannot be read.
@@ -107,14 +107,16 @@ def read_rows(files: Sequence[str], columns: Columns = ()) -> Iterator[dict[str,
     for block in read_blocks(files):
         for number, row in block.rows:
             try:
-                found = _row_with_values(row)
+                found = _plain_row(row)
             except InvalidInput as error:
                 raise InvalidInput(f"{jsonl.Line(block.file, number).location}: {error}") from None
             yield {**found, **{field: found[name] for field, name in dict(columns).items() if name in found}}
 
 
 def column_hint(columns: Iterable[str], field: str) -> str:
-    """The end of a sentence on a row without a field: its columns, and the option to map one."""
+    """The end of a sentence on a row without a field: that it is empty, or how to map one of the columns."""
+    if field in columns:
+        return ": the cell is empty, or no text or number; fill it in, or leave the row out."
     return f": the columns are {listed(list(columns))}; map one with --column {field}=NAME."
 
 
@@ -124,16 +126,12 @@ def listed(columns: Sequence[str]) -> str:
     return ", ".join(columns[:MAX_NAMED_COLUMNS]) + more
 
 
-def _row_with_values(row: Row | InvalidInput) -> dict[str, Any]:
+def _plain_row(row: Row | InvalidInput) -> dict[str, Any]:
     if isinstance(row, InvalidInput):
         raise row
     if isinstance(row, bytes):
         return row_as_dict(row)
-    return {
-        name: value.isoformat() if isinstance(value, date) else value
-        for name, value in row.items()
-        if value is not None
-    }
+    return {name: value.isoformat() if isinstance(value, date) else value for name, value in row.items()}
 
 
 def parse_article(row: Row, column_names: Mapping[str, str]) -> Article:
@@ -156,6 +154,13 @@ def parse_article(row: Row, column_names: Mapping[str, str]) -> Article:
         published_at_ms=parse_time_ms(given.published_at),
         lang=given.lang or None,
     )
+
+
+def id_text(value: object) -> str:
+    """The text of an id or label; empty if there is none. pandas has numbers as floats if one is missing."""
+    if isinstance(value, float):
+        value = int(value) if value.is_integer() else value if value == value else None  # noqa: PLR0124  # NaN
+    return "" if value is None else str(value)
 
 
 def row_as_dict(row: Row) -> dict[str, Any]:
@@ -203,8 +208,8 @@ def _decode_row(row: Row, column_names: Mapping[str, str]) -> _ArticleColumns:
 
 
 def _article_id(given: _ArticleColumns, title: str, text: str) -> str:
-    if given.id is not None and given.id != "":
-        return str(given.id)
+    if id_ := id_text(given.id):
+        return id_
     try:
         return derive_id(None, given.url or "", title, text)
     except AggregatorError:  # invalid URL: derive the id from the content

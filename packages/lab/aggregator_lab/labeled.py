@@ -11,7 +11,7 @@ from typing import Any
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_archive.dates import DateCounts
-from aggregator_archive.rows import Columns, column_hint, parse_article, read_rows
+from aggregator_archive.rows import Columns, column_hint, id_text, parse_article, read_rows
 
 DEFAULT_LANG = "en"  # of articles that declare no language
 _JUDGMENTS = dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), True)
@@ -115,7 +115,9 @@ def _read_articles(files: Sequence[str], columns: Columns) -> Iterator[tuple[dic
             article = parse_article(row, {})
         except InvalidInput as error:
             raise InvalidInput(f"Article {row.get('id', position)!r}: {error}") from None
-        if article.id.startswith("content:") and not row.get("id"):  # equal texts are copies to be found
+        if article.id.startswith("content:") and not id_text(
+            row.get("id")
+        ):  # equal texts are copies to be found
             article = replace(article, id=f"row {position}")
         dates.add(row, {}, is_read=article.published_at_ms is not None)
         yield row, article
@@ -123,10 +125,9 @@ def _read_articles(files: Sequence[str], columns: Columns) -> Iterator[tuple[dic
 
 
 def _parse_label(row: dict[str, Any], position: int) -> str:
-    label = row.get("cluster")
-    if isinstance(label, int) and not isinstance(label, bool):
-        return str(label)
-    if not isinstance(label, str) or not label:
+    given = row.get("cluster")
+    label = id_text(given) if isinstance(given, str | int | float) and not isinstance(given, bool) else ""
+    if not label:
         need = f"Article {position} has no `cluster`, the same for duplicates"
         raise InvalidInput(need + column_hint(row, "cluster"))
     return label

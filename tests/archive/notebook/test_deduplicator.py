@@ -58,6 +58,22 @@ def test_repeated_ids_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert "earlier row: 1; results" in capsys.readouterr().err
 
 
+def test_ids_of_a_column_that_lacks_one() -> None:
+    """Its numbers are floats in pandas; a row without an id gets one of its text."""
+    columns = Deduplicator().run(pandas.DataFrame({"id": [12, None, 1.5], "text": [FERRY] * 3}))
+
+    assert columns["original"] == [None, "12", "12"] and columns["verdict"] == ["new", *["duplicate"] * 2]
+
+
+def test_invalid_rows_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    """With their number, and the reason of the first."""
+    Deduplicator().run([{"text": FERRY}, {"text": " "}, {"text": FERRY, "title": 5}])
+
+    assert capsys.readouterr().err == (
+        "2 invalid rows, the first: row 2: The row has neither text, html nor title.\n"
+    )
+
+
 def test_within_limits_the_dates_of_a_group() -> None:
     """The same text a week later is new."""
     table = [{"id": n, "text": FERRY, "published_at": NOON + timedelta(days=7 * n)} for n in range(2)]

@@ -82,8 +82,9 @@ class Deduplicator:
         similarity  cosine of the heaviest terms of both, 0 to 1; None otherwise
         problem     why a row is invalid; empty otherwise
 
-        Ids are the column ``id``, else derived from the URL or the text. Dates that cannot be read and
-        repeated ids are reported on stderr. Raises InvalidInput if there are no rows, and as ``read_rows``.
+        Ids are the column ``id``, else derived from the URL or the text. Dates that cannot be read, repeated
+        ids and invalid rows are reported on stderr. Raises InvalidInput if there are no rows, and as
+        ``read_rows``.
         """
         articles = list(article_fields(table, self._columns, CONTENT_FIELDS))
         if not articles:
@@ -105,6 +106,8 @@ class Deduplicator:
             if repeated := repeated_ids_problem(result.columns.repeated_ids()):
                 print(repeated, file=sys.stderr)
             problems = {bad["row"] - 1: bad["reason"] for chunk in chunks for bad in chunk["bad"]}
+            for row, reason in list(problems.items())[:1]:
+                print(f"{len(problems):,} invalid rows, the first: row {row + 1}: {reason}", file=sys.stderr)
             copy_of = choose_representatives(result, self._keep, self._policy).copy_of
             labels, originals = result.labels.tolist(), copy_of.tolist()
             return _result_columns(result.columns, labels, originals, len(articles), problems)

@@ -28,7 +28,7 @@ from aggregator.time_units import HOUR_MS
 from aggregator_archive.cli.dedupe import selected_policy
 from aggregator_archive.input_check import encoding_remark, mapped_names, require_columns
 from aggregator_archive.optional_imports import import_optional
-from aggregator_archive.rows import CONTENT_FIELDS, listed, read_rows
+from aggregator_archive.rows import CONTENT_FIELDS, id_text, listed, read_rows
 from aggregator_lab.cli.evaluate_options import COLUMNS
 from aggregator_lab.evaluation import calibration, plots, wrong_pairs
 from aggregator_lab.evaluation.calibration import Curve
@@ -53,7 +53,7 @@ def own(args: argparse.Namespace, settings: Settings) -> int:
     """Run the protocol that fits the columns of the files, and say which."""
     jsonl.check_readable(args.files)
     rows = list(itertools.islice(read_rows(args.files, args.column), COLUMN_ROWS))
-    columns = {column for row in rows for column in row}
+    columns = {column for row in rows for column, value in row.items() if value is not None}
     if options := mapped_names(sorted(columns), COLUMNS):
         raise InvalidInput(f"Names of columns are in lower case; map these with {options}.")
     wanted, name = next(item for item in PROTOCOLS_BY_COLUMNS.items() if columns.issuperset(item[0]))
@@ -247,7 +247,7 @@ def related(args: argparse.Namespace, settings: Settings) -> int:
     results = []
     for file in args.files:
         rows = read_rows([file], args.column)
-        labels = {str(row.get("id")): str(row["cluster"]) for row in rows if row.get("cluster")}
+        labels = {id_text(row.get("id")): id_text(row["cluster"]) for row in rows if row.get("cluster")}
         report = asyncio.run(
             protocol.evaluate(
                 read_articles([file], columns=args.column).articles,

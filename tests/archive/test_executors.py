@@ -1,10 +1,12 @@
-"""A Dask cluster as executor: killed workers do not change the result."""
+"""Executors: killed Dask workers do not change the result, workers end with the run, their memory counts."""
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from multiprocessing.synchronize import Event
@@ -17,6 +19,7 @@ from aggregator.cli import main
 from aggregator_archive import join, pipeline, rows
 from aggregator_archive.executors import PeakMemory
 from tests.support.archive_data import archive_rows, write_lines
+from tests.support.hang_limit import HANG_LIMIT_S
 
 TABLES = ("pairs", "clusters", "representatives", "deduplicated")
 
@@ -79,6 +82,34 @@ def test_killed_workers_do_not_change_the_result(
     for name in TABLES:
         local, distributed_run = (tmp_path / out / f"{name}.jsonl" for out in ("one", "dask"))
         assert local.read_bytes() == distributed_run.read_bytes()
+
+
+PARENT = """
+import os, signal
+from aggregator_archive.executors import open_pool
+
+if __name__ == "__main__":
+    with open_pool(2) as pool:
+        print(next(pool.map(os.getpid, [()] * 2)), flush=True)
+        os.kill(os.getpid(), getattr(signal, {signal!r}))
+"""
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGKILL"])
+def test_workers_end_with_a_killed_run(signal_name: str, tmp_path: Path) -> None:
+    """All processes that have its output, the resource tracker included, close it by ending."""
+    script = tmp_path / "run.py"
+    script.write_text(PARENT.format(signal=signal_name))
+    command = [sys.executable, str(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, process_group=0) as parent:
+        try:
+            output, _ = parent.communicate(timeout=HANG_LIMIT_S)
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # none is left
+                os.killpg(parent.pid, signal.SIGKILL)
+
+    assert parent.returncode == -getattr(signal, signal_name) and int(output) != parent.pid
 
 
 MIB = 1 << 20

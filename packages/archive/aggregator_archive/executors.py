@@ -72,11 +72,23 @@ def open_pool(processes: int, dask: str = "") -> Iterator[Pool]:
         return
     # "spawn": forked children would inherit the held locks of the libraries loaded here.
     context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(worker_count, mp_context=context)
+    executor = ProcessPoolExecutor(worker_count, mp_context=context, initializer=end_with_parent)
     try:
         yield Pool(executor, worker_count)
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
+
+
+def end_with_parent() -> None:
+    """End this worker when the process that started it ends: it would wait for tasks forever."""
+    parent = multiprocessing.parent_process()
+
+    def wait_for_parent() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait_for_parent, name="parent", daemon=True).start()
 
 
 @contextlib.contextmanager

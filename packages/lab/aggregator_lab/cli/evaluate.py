@@ -26,6 +26,7 @@ from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
 from aggregator.time_units import HOUR_MS
 from aggregator_archive.cli.dedupe import selected_policy
+from aggregator_archive.executors import end_with_parent
 from aggregator_archive.input_check import encoding_remark, mapped_names, require_columns
 from aggregator_archive.optional_imports import import_optional
 from aggregator_archive.rows import CONTENT_FIELDS, id_text, listed, read_rows
@@ -311,7 +312,9 @@ def events(args: argparse.Namespace, settings: Settings) -> int:
     windows = Path(args.windows) if args.windows else lists[0].parent
     rule = build_burst_rule(settings)
     with contextlib.ExitStack() as stack:
-        executor = stack.enter_context(ProcessPoolExecutor(args.processes)) if args.processes > 1 else None
+        executor = None
+        if args.processes > 1:
+            executor = stack.enter_context(ProcessPoolExecutor(args.processes, initializer=end_with_parent))
         reports = [
             protocol.evaluate(
                 windows, lists, rule, label=mode, executor=executor, models_dir=settings.models_dir

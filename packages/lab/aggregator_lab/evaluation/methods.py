@@ -26,6 +26,7 @@ from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_archive.arrays import Floats, Rows
 from aggregator_archive.cluster import Links, average_linkage, cluster
+from aggregator_archive.executors import end_with_parent
 from aggregator_archive.optional_imports import import_optional
 from aggregator_lab.evaluation.metrics import adjusted_rand, b_cubed, pair_count, precision_recall_f1
 from aggregator_lab.evaluation.noise import CLEAN, NOISE_LEVELS, NoiseLevel, add_noise
@@ -89,7 +90,7 @@ def evaluate(
     with (
         TemporaryDirectory() as encoders,
         # One process per task: the peak memory of a process never falls.
-        ProcessPoolExecutor(processes, max_tasks_per_child=1) as executor,
+        ProcessPoolExecutor(processes, max_tasks_per_child=1, initializer=end_with_parent) as executor,
     ):
         if not TRAINED_METHODS.keys().isdisjoint(methods):
             executor.submit(train_encoders, gold, Path(encoders)).result()

@@ -59,14 +59,13 @@ def require_dates(files: Sequence[str], column_names: Mapping[str, str]) -> None
     ``column_names``: as for ``rows.parse_article``. Reads until the first date.
     """
     counts, has_article = DateCounts(), False
-    for block in rows.read_blocks([file for file in files if file != jsonl.STDIN]):
-        for _, row in block.rows:
-            with suppress(InvalidInput):  # reported by the run
-                if not isinstance(row, InvalidInput):
-                    if rows.parse_article(row, column_names).published_at_ms is not None:
-                        return
-                    has_article = True
-                    counts.add(row, column_names, is_read=False)
+    for _, _, row in rows.numbered_rows([file for file in files if file != jsonl.STDIN]):
+        with suppress(InvalidInput):  # reported by the run
+            if not isinstance(row, InvalidInput):
+                if rows.parse_article(row, column_names).published_at_ms is not None:
+                    return
+                has_article = True
+                counts.add(row, column_names, is_read=False)
     if has_article:
         column = column_names.get("published_at", "published_at")
         none = f"no row has a date in the column {column!r}; name another with --column published_at=NAME"

@@ -104,11 +104,10 @@ def _check_table(file: str, columns: Sequence[str], column_names: Mapping[str, s
 
 def _columns_of_rows(file: str) -> Iterator[list[str]]:
     """The columns of each usable row."""
-    for block in rows.read_blocks([file]):
-        for _, line in block.rows:
-            with suppress(InvalidInput):
-                if not isinstance(line, InvalidInput):
-                    yield list(rows.row_as_dict(line))
+    for _, _, line in rows.numbered_rows([file]):
+        with suppress(InvalidInput):
+            if not isinstance(line, InvalidInput):
+                yield list(rows.row_as_dict(line))
 
 
 def _check_named(file: str, columns: Sequence[str], column_names: Mapping[str, str]) -> None:

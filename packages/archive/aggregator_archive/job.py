@@ -62,14 +62,10 @@ class Job:
 
     def identity(self) -> dict[str, Any]:
         """The parameters that must be equal for work to be resumed."""
-        stats = [Path(file).stat() for file in self.inputs]
-        files = [
-            [str(Path(file).resolve()), stat.st_size, stat.st_mtime_ns]
-            for file, stat in zip(self.inputs, stats, strict=True)
-        ]
+        stats = [(str(path.resolve()), path.stat()) for path in map(Path, self.inputs)]
         return {
             "version": WORK_FORMAT_VERSION,
-            "files": files,
+            "files": [[path, stat.st_size, stat.st_mtime_ns] for path, stat in stats],
             "encoding": asdict(self.encoding),
             "method": [self.threshold, self.radius_bits],
             "policy": asdict(self.policy),

@@ -23,13 +23,13 @@ from aggregator import jsonl
 from aggregator.errors import InvalidInput
 from aggregator.time_units import DAY_MS
 from aggregator_archive import dates, report, rows
-from aggregator_archive.arrays import Flags, merge_pairs, unpack_pairs, write_bytes
+from aggregator_archive.arrays import Flags, unpack_pairs, write_bytes
 from aggregator_archive.confirm import DIFFERENT_SPACES
 from aggregator_archive.encode import chunk_metadata, usable_rows
 from aggregator_archive.executors import PeakMemory
 from aggregator_archive.job import Job
 from aggregator_archive.optional_imports import import_optional
-from aggregator_archive.pipeline import DedupeResult, ProgressListener, near_in_time
+from aggregator_archive.pipeline import DedupeResult, ProgressListener
 from aggregator_archive.representatives import RepresentativeChoice, choose_representatives
 from aggregator_archive.summary import summarize
 
@@ -238,6 +238,7 @@ def _summarize_run(
     peak_memory.sample()
     # Of this process and its finished workers; earlier runs of resumed work are not included.
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    pairs = {"pairs_with": result.near_count, "pairs_without": result.candidate_count}
     return summary | {
         "total_seconds": total_seconds,
         "articles_per_second": round(summary["articles"] / max(1e-9, total_seconds), 1),
@@ -245,15 +246,5 @@ def _summarize_run(
         "peak_anonymous_gb": round(peak_memory.anonymous_bytes / 1e9, 3),
         "cpu_seconds": round(sum(usage.ru_utime + usage.ru_stime for usage in usages), 2),
         "processes": worker_count,
-        "within": _date_limit_effect(job, result),
+        "within": {"days": job.within_ms / DAY_MS, **pairs} if job.within_ms is not None else None,
     }
-
-
-def _date_limit_effect(job: Job, result: DedupeResult) -> dict[str, Any] | None:
-    """Number of candidate pairs with and without ``--within``; None if the option is not used."""
-    if job.within_ms is None:
-        return None
-    files = sorted((job.work_dir / "candidates").glob("*.npz"))
-    candidates = merge_pairs([np.load(file)["pairs"] for file in files])
-    near = near_in_time(result.distinct_texts, candidates, job.within_ms)
-    return {"days": job.within_ms / DAY_MS, "pairs_with": int(near.sum()), "pairs_without": len(candidates)}

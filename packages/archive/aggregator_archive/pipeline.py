@@ -56,6 +56,7 @@ class DedupeResult:
     columns: Columns
     distinct_texts: DistinctTexts
     candidate_count: int
+    near_count: int  # of them, candidates that ``Job.within_ms`` allows
     uncompared_pairs: int  # pairs of large buckets that were not compared
     confirmed: ConfirmedPairs
     clustering: Clustering
@@ -94,13 +95,16 @@ def run_pipeline(
         confirmed = _confirm(job, columns, distinct, near, pool, progress)
     with clock.measure("cluster"):
         progress.start_stage("cluster", None, "pairs")
-        links = _strong_links(len(columns), confirmed)
+        # By resemblance: containment would join all stories of one page.
+        strength = confirmed.overlaps.resemblance.astype(np.float64)
+        links = Links(len(columns), *unpack_pairs(confirmed.pairs), strength)
         weak = _weak_links(columns, confirmed, links)
         clustering = cluster(links, average_linkage, job.threshold, job.cap, weak)
     return DedupeResult(
         columns=columns,
         distinct_texts=distinct,
         candidate_count=len(candidates),
+        near_count=len(near),
         uncompared_pairs=uncompared,
         confirmed=confirmed,
         clustering=clustering,
@@ -186,11 +190,6 @@ def near_in_time(distinct_texts: DistinctTexts, pairs: Pairs, within_ms: int | N
     undated = (distinct_texts.first_date_ms[a] == UNDATED) | (distinct_texts.first_date_ms[b] == UNDATED)
     near: Flags = undated | (apart < within_ms)
     return near
-
-
-def _strong_links(count: int, confirmed: ConfirmedPairs) -> Links:
-    """Links of the confirmed pairs, by resemblance: containment would join all stories of one page."""
-    return Links(count, *unpack_pairs(confirmed.pairs), confirmed.overlaps.resemblance.astype(np.float64))
 
 
 def _weak_links(columns: Columns, confirmed: ConfirmedPairs, strong: Links) -> Links:

@@ -98,19 +98,24 @@ def blocks_of_rows(rows: Iterable[dict[str, Any]]) -> Iterator[Block]:
         yield Block(number, "", group)
 
 
+def numbered_rows(files: Sequence[str]) -> Iterator[tuple[str, int, Row | InvalidInput]]:
+    """Yield the file, the number in it and the content of every row."""
+    for block in read_blocks(files):
+        yield from ((block.file, number, row) for number, row in block.rows)
+
+
 def read_rows(files: Sequence[str], columns: Columns = ()) -> Iterator[dict[str, Any]]:
     """Yield every row as a mapping; empty cells of CSV and Parquet are None, times ISO 8601 texts.
 
     ``columns``: fields that are added to each row, and the column that has the value. Raises InvalidInput at
     the first row that cannot be read.
     """
-    for block in read_blocks(files):
-        for number, row in block.rows:
-            try:
-                found = _plain_row(row)
-            except InvalidInput as error:
-                raise InvalidInput(f"{jsonl.Line(block.file, number).location}: {error}") from None
-            yield {**found, **{field: found[name] for field, name in dict(columns).items() if name in found}}
+    for file, number, row in numbered_rows(files):
+        try:
+            found = _plain_row(row)
+        except InvalidInput as error:
+            raise InvalidInput(f"{jsonl.Line(file, number).location}: {error}") from None
+        yield {**found, **{field: found[name] for field, name in dict(columns).items() if name in found}}
 
 
 def column_hint(columns: Iterable[str], field: str) -> str:
@@ -238,7 +243,7 @@ def _group_into_blocks(rows: Iterable[NumberedRow]) -> Iterator[list[NumberedRow
 def _read_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:
     if is_csv(file):
         return _csv_rows(file, progress)
-    if file != jsonl.STDIN and _starts_with(file, PARQUET_MAGIC):
+    if file != jsonl.STDIN and read_head(file).startswith(PARQUET_MAGIC):
         return _parquet_rows(file, progress)
     lines = jsonl.read_lines([file], max_line_bytes=MAX_LINE_BYTES, progress=progress)
     return ((line.number, line.data if line.error is None else line.error) for line in lines)
@@ -331,8 +336,3 @@ def _parquet_rows(file: str, progress: ProgressCallback | None) -> Iterator[Numb
                 progress(round(share * len(batch)))
     except OSError as error:  # pyarrow raises OSError for a damaged file
         yield 0, InvalidInput(f"The Parquet file is damaged from here on ({error}).")
-
-
-def _starts_with(file: str, magic: bytes) -> bool:
-    with open(file, "rb") as raw:
-        return raw.read(len(magic)) == magic

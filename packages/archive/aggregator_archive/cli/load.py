@@ -45,12 +45,11 @@ async def _load(file: Path, columns: Mapping[str, str], args: argparse.Namespace
 
 def iter_lines(file: Path, columns: Mapping[str, str]) -> Iterator[Line]:
     """The rows of a table as JSON lines of articles."""
-    for block in rows.read_blocks([str(file)]):
-        for number, row in block.rows:
-            if isinstance(row, InvalidInput):
-                yield Line(block.file, number, error=row)
-            else:
-                yield Line(block.file, number, _encode(rows.parse_article(row, columns)))
+    for name, number, row in rows.numbered_rows([str(file)]):
+        if isinstance(row, InvalidInput):
+            yield Line(name, number, error=row)
+        else:
+            yield Line(name, number, _encode(rows.parse_article(row, columns)))
 
 
 def _encode(article: Article) -> bytes:

@@ -6,14 +6,14 @@ import contextlib
 import re
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_archive.dates import DateCounts
-from aggregator_archive.rows import Columns, Row, parse_article, read_blocks
+from aggregator_archive.rows import Columns, numbered_rows, parse_article
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ def read_articles(files: Sequence[str], columns: Columns = (), limit: int | None
     """
     read = ArticleFile()
     seen: set[str] = set()
-    for file, number, row in _numbered_rows(files):
+    for file, number, row in numbered_rows(files):
         if limit is not None and len(read.articles) >= limit:
             break
         try:
@@ -65,11 +65,6 @@ def read_articles(files: Sequence[str], columns: Columns = (), limit: int | None
         print(f"{read.repeated_id:,} rows left out whose id or text occurred before", file=sys.stderr)
     read.dates.report()
     return read
-
-
-def _numbered_rows(files: Sequence[str]) -> Iterator[tuple[str, int, Row | InvalidInput]]:
-    for block in read_blocks(files):
-        yield from ((block.file, number, row) for number, row in block.rows)
 
 
 CHARSET_SEARCH_BYTES = 4096

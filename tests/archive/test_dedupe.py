@@ -70,7 +70,29 @@ def test_repeated_ids_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture
 
     assert run(tmp_path / "out", source) == 0
     assert json.loads((tmp_path / "out" / "summary.json").read_bytes())["repeated_ids"] == 2
-    assert "earlier row: 2; results" in capsys.readouterr().err
+    assert (
+        "earlier row: 2; results name rows by id, clusters also by file and row\n" in capsys.readouterr().err
+    )
+
+
+def test_rows_of_clusters_are_named_by_file_and_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As bad rows are, whatever their ids; invalid rows and those of other files and blocks count."""
+    monkeypatch.setattr(rows, "MAX_BLOCK_ROWS", 7)
+    given = [row | {"id": "1"} for row in archive_rows()]
+    files = [
+        write_lines(tmp_path / "a.jsonl", [{"id": "1", "text": " "}, *given[:47]]),
+        write_lines(tmp_path / "b.jsonl", given[47:]),
+    ]
+
+    assert run(tmp_path / "out", *files) == 1
+    lines = {str(file): read_lines(file) for file in files}
+
+    def titles(table: str) -> list[str]:
+        named = read_lines(tmp_path / "out" / f"{table}.jsonl")
+        return sorted(lines[row["file"]][row["row"] - 1]["title"] for row in named)
+
+    assert titles("clusters") == sorted(id_ for group in EXPECTED for id_ in group)
+    assert titles("representatives") == [f"g{n}-original" for n in range(5)]
 
 
 def test_the_distribution_of_lengths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -101,10 +101,10 @@ class Columns:
         return values[int(ends[row - 1]) if row else 0 : int(ends[row])]
 
 
-def repeated_ids_problem(count: int) -> str:
-    """A sentence on rows whose id an earlier row has, too; empty if there are none."""
+def repeated_ids_problem(count: int, named_by: str = "id") -> str:
+    """A sentence on rows whose id an earlier row has, too, and how results name rows; empty if none are."""
     problem = "rows with the id (without one: the URL or text) of an earlier row"
-    return f"{problem}: {count:,}; results name rows by id" if count else ""
+    return f"{problem}: {count:,}; results name rows by {named_by}" if count else ""
 
 
 ARRAY_NAMES = tuple(field.name for field in fields(Columns) if field.name not in ("spaces", "sources"))

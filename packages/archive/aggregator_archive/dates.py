@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from aggregator import jsonl
 from aggregator.errors import InvalidInput
 from aggregator_archive import rows
 
@@ -23,7 +22,7 @@ class DateCounts:
     unread: int = 0
     example: str = ""
 
-    def add(self, row: rows.Row, column_names: Mapping[str, str], *, is_read: bool) -> None:
+    def add(self, row: rows.RowOrError, column_names: Mapping[str, str], *, is_read: bool) -> None:
         """Count the date of a row that ``rows.parse_article`` has accepted, if it states one."""
         value = rows.row_as_dict(row).get(column_names.get("published_at", "published_at"))
         if value is not None and value != "":
@@ -59,13 +58,12 @@ def require_dates(files: Sequence[str], column_names: Mapping[str, str]) -> None
     ``column_names``: as for ``rows.parse_article``. Reads until the first date.
     """
     counts, has_article = DateCounts(), False
-    for _, _, row in rows.numbered_rows([file for file in files if file != jsonl.STDIN]):
+    for _, _, row in rows.numbered_rows(files):
         with suppress(InvalidInput):  # reported by the run
-            if not isinstance(row, InvalidInput):
-                if rows.parse_article(row, column_names).published_at_ms is not None:
-                    return
-                has_article = True
-                counts.add(row, column_names, is_read=False)
+            if rows.parse_article(row, column_names).published_at_ms is not None:
+                return
+            has_article = True
+            counts.add(row, column_names, is_read=False)
     if has_article:
         column = column_names.get("published_at", "published_at")
         none = f"no row has a date in the column {column!r}; name another with --column published_at=NAME"

@@ -98,7 +98,7 @@ class Encoder:
         self.column_names = dict(encoding.columns)
         self._analyzer = Analyzer(load_models(Path(encoding.models_dir) if encoding.models_dir else None))
 
-    def parse_article(self, row: rows.Row) -> Article:
+    def parse_article(self, row: rows.RowOrError) -> Article:
         """The article of a row. Raises InvalidInput."""
         return rows.parse_article(row, self.column_names)
 
@@ -150,28 +150,26 @@ def encode_block(block: rows.Block, encoding: Encoding, out: str) -> None:
 
 
 def _chunk_arrays(block: rows.Block, encoder: Encoder) -> dict[str, Array]:
-    """Arrays of a chunk: the columns of the usable rows, which rows those are, and metadata as JSON."""
+    """Arrays of a chunk: the columns of the usable rows, their numbers in the file, and metadata as JSON."""
     signatures, kept, bad = [], [], []
     texts, dates = 0, DateCounts()
     for number, row in block.rows:
         try:
-            if isinstance(row, InvalidInput):
-                raise row
             article = encoder.parse_article(row)
             signatures.append(encoder.encode(article))
-            kept.append(True)
+            kept.append(number)
             texts += bool(article.text or article.html)
             dates.add(row, encoder.column_names, is_read=article.published_at_ms is not None)
         except InvalidInput as error:
             data = row.decode("utf-8", "replace") if isinstance(row, bytes) else None
             bad.append({"file": block.file, "row": number, "reason": str(error), "data": data})
-            kept.append(False)
     columns, spaces, sources = arrays_from_signatures(signatures)
     metadata = {
         "spaces": spaces, "sources": sources, "bad": bad, "texts": texts, "dates": asdict(dates),
+        "file": block.file,
     }  # fmt: skip
     about = np.frombuffer(json.dumps(metadata).encode(), np.uint8)
-    return {"about": about, "kept": np.array(kept, bool), **columns}
+    return {"about": about, "kept": np.array(kept, np.int64), **columns}
 
 
 def arrays_from_signatures(signatures: Sequence[Signature]) -> tuple[dict[str, Array], list[str], list[str]]:
@@ -219,7 +217,7 @@ def _positions_by_name(names: Iterable[str]) -> dict[str, int]:
 
 
 def chunk_metadata(file: Path) -> dict[str, Any]:
-    """Of a chunk: ``spaces``, ``sources``, ``bad`` rows, number of ``texts``, ``dates`` (``DateCounts``)."""
+    """Of a chunk: ``file``, ``spaces``, ``sources``, ``bad`` rows, number of ``texts``, ``DateCounts``."""
     with np.load(file) as chunk:
         metadata: dict[str, Any] = json.loads(chunk["about"].tobytes())
     return metadata
@@ -230,10 +228,9 @@ def usable_rows(
 ) -> Iterator[rows.Row]:
     """The rows that were encoded, in the order of the columns, by reading the input again."""
     for block, chunk in zip(rows.read_blocks(inputs, progress), chunks, strict=True):
-        with np.load(chunk) as arrays:
-            kept = arrays["kept"].tolist()
-        for usable, (_, row) in zip(kept, block.rows, strict=True):
-            if usable and not isinstance(row, InvalidInput):
+        kept = set(np.load(chunk)["kept"].tolist())
+        for number, row in block.rows:
+            if number in kept and not isinstance(row, InvalidInput):
                 yield row
 
 

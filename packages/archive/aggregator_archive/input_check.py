@@ -23,11 +23,11 @@ def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[
     Raises InvalidInput for a file in another format, for one without a named column, and for a table
     without any column to compare.
     """
+    if jsonl.STDIN in files:
+        raise InvalidInput("dedupe reads its input twice and cannot use standard input; name a file.")
     jsonl.check_readable(files)
     remarks = []
     for file in files:
-        if file == jsonl.STDIN:
-            continue
         head = rows.read_head(file)
         if head.startswith(rows.PARQUET_MAGIC):
             _check_parquet(file, column_names)
@@ -106,8 +106,7 @@ def _columns_of_rows(file: str) -> Iterator[list[str]]:
     """The columns of each usable row."""
     for _, _, line in rows.numbered_rows([file]):
         with suppress(InvalidInput):
-            if not isinstance(line, InvalidInput):
-                yield list(rows.row_as_dict(line))
+            yield list(rows.row_as_dict(line))
 
 
 def _check_named(file: str, columns: Sequence[str], column_names: Mapping[str, str]) -> None:

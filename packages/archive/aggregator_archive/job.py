@@ -10,7 +10,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from aggregator import jsonl
 from aggregator.dedup.policy import Policy
 from aggregator.errors import InvalidInput
 from aggregator_archive import rows
@@ -18,7 +17,7 @@ from aggregator_archive.arrays import write_bytes
 from aggregator_archive.encode import Encoding
 from aggregator_archive.optional_imports import import_optional
 
-WORK_FORMAT_VERSION = 11  # of the files in ``Job.work_dir``; work of another version is refused
+WORK_FORMAT_VERSION = 12  # of the files in ``Job.work_dir``; work of another version is refused
 OutputFormat = Literal["jsonl", "parquet"]
 RepresentativeRule = Literal["earliest", "longest", "medoid"]
 TABLES = ("pairs", "clusters", "representatives", "deduplicated")
@@ -103,9 +102,6 @@ def prepare_work_dir(job: Job, *, fresh: bool) -> bool:
     Raises InvalidInput if the work is of other files, other settings or another version, and
     ConfigurationError if Parquet is read or written without pyarrow; nothing is created then.
     """
-    if jsonl.STDIN in job.inputs:
-        raise InvalidInput("dedupe reads its input twice and cannot use standard input; name a file.")
-    jsonl.check_readable(job.inputs)
     if job.format == "parquet" or any(Path(file).suffix == ".parquet" for file in job.inputs):
         import_optional(*rows.PYARROW)
     if fresh:

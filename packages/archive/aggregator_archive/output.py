@@ -76,19 +76,27 @@ def write_clusters(job: Job, result: DedupeResult, choice: RepresentativeChoice)
     sizes = np.bincount(labels, minlength=len(labels))
     members = np.flatnonzero(sizes[labels] > 1)
     members = members[np.argsort(labels[members], kind="stable")]
+    numbers = [np.load(chunk)["kept"] for chunk in result.chunks]
+    files = [chunk_metadata(chunk)["file"] for chunk in result.chunks]
+    ends = np.cumsum([len(of_chunk) for of_chunk in numbers])
+
+    def name(row: int) -> dict[str, Any]:
+        at = int(np.searchsorted(ends, row, side="right"))
+        return {"id": columns.id_of(row), "file": files[at], "row": int(numbers[at][row - ends[at]])}
+
     with open_table(job, "clusters") as write, open_table(job, "representatives") as write_group:
         number, last = 0, -1
         for row in members.tolist():
             label = int(labels[row])
             if label != last:
                 number, last = number + 1, label
-                chosen = columns.id_of(int(choice.representative[row]))
-                write_group({"cluster": number, "id": chosen, "size": int(sizes[label])})
+                chosen = int(choice.representative[row])
+                write_group({"cluster": number, **name(chosen), "size": int(sizes[label])})
             copy_of = int(choice.copy_of[row])
             write(
                 {
                     "cluster": number,
-                    "id": columns.id_of(row),
+                    **name(row),
                     "representative": bool(choice.representative[row] == row),
                     "copy_of": None if copy_of == row else columns.id_of(copy_of),
                 }

@@ -41,7 +41,8 @@ HEAD_BYTES = 64 * 1024
 
 Row = bytes | dict[str, Any]  # a line of JSON, or a decoded row
 Columns = Mapping[str, str] | Sequence[tuple[str, str]]  # fields of rows, each with its column
-NumberedRow = tuple[int, Row | InvalidInput]  # with the row's number in its file, from 1
+RowOrError = Row | InvalidInput
+NumberedRow = tuple[int, RowOrError]  # with the row's number in its file, from 1
 ProgressCallback = Callable[[int], None]  # is called with the number of bytes read since the last call
 
 
@@ -98,7 +99,7 @@ def blocks_of_rows(rows: Iterable[dict[str, Any]]) -> Iterator[Block]:
         yield Block(number, "", group)
 
 
-def numbered_rows(files: Sequence[str]) -> Iterator[tuple[str, int, Row | InvalidInput]]:
+def numbered_rows(files: Sequence[str]) -> Iterator[tuple[str, int, RowOrError]]:
     """Yield the file, the number in it and the content of every row."""
     for block in read_blocks(files):
         yield from ((block.file, number, row) for number, row in block.rows)
@@ -131,19 +132,16 @@ def listed(columns: Sequence[str]) -> str:
     return ", ".join(columns[:MAX_NAMED_COLUMNS]) + more
 
 
-def _plain_row(row: Row | InvalidInput) -> dict[str, Any]:
-    if isinstance(row, InvalidInput):
-        raise row
-    if isinstance(row, bytes):
-        return row_as_dict(row)
-    return {name: value.isoformat() if isinstance(value, date) else value for name, value in row.items()}
+def _plain_row(row: RowOrError) -> dict[str, Any]:
+    plain = row_as_dict(row)
+    return {name: value.isoformat() if isinstance(value, date) else value for name, value in plain.items()}
 
 
-def parse_article(row: Row, column_names: Mapping[str, str]) -> Article:
+def parse_article(row: RowOrError, column_names: Mapping[str, str]) -> Article:
     """The article of one row; ``column_names``: column of each field that is not named like its column.
 
     A date that cannot be read for certain is none. Raises InvalidInput if there is nothing to compare or a
-    field has the wrong type.
+    field has the wrong type, and the error that a row is.
     """
     given = _decode_row(row, column_names)
     title, text, html = given.title or "", given.text or "", given.html or ""
@@ -168,8 +166,10 @@ def id_text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def row_as_dict(row: Row) -> dict[str, Any]:
-    """All columns of a row. Raises InvalidInput if it is no JSON object."""
+def row_as_dict(row: RowOrError) -> dict[str, Any]:
+    """All columns of a row. Raises InvalidInput if it is one, or no JSON object."""
+    if isinstance(row, InvalidInput):
+        raise row
     try:
         decoded = _decode_json(row) if isinstance(row, bytes) else row
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -192,14 +192,14 @@ def _decode_json(row: bytes) -> Any:
         raise
 
 
-def _column_hint(row: Row, column_names: Mapping[str, str]) -> str:
+def _column_hint(row: RowOrError, column_names: Mapping[str, str]) -> str:
     present = row_as_dict(row)
     if not present or any(column_names.get(name, name) in present for name in CONTENT_FIELDS):
         return "."
     return column_hint(present, "text")
 
 
-def _decode_row(row: Row, column_names: Mapping[str, str]) -> _ArticleColumns:
+def _decode_row(row: RowOrError, column_names: Mapping[str, str]) -> _ArticleColumns:
     if isinstance(row, bytes) and not column_names:
         with suppress(msgspec.MsgspecError, ValueError, RecursionError):  # else decoded leniently
             return _decode(row)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from aggregator_archive.job import Job, check_out_dir, discard_empty_work, prepa
 from aggregator_archive.output import write_results
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
 
-SMALL_INPUT_BYTES = 1_000_000
+SMALL_INPUT_BYTES = 1_000_000  # processes would take longer to start
 
 
 def selected_policy(args: argparse.Namespace, settings: Settings) -> tuple[str, Policy]:
@@ -48,10 +47,11 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     check_out_dir(job)
     if job.within_ms is not None:
         require_dates(job.inputs, dict(job.encoding.columns))
+    is_small = sum(Path(file).stat().st_size for file in job.inputs) < SMALL_INPUT_BYTES
     progress = ProgressBars(shown=not args.no_progress)
     try:
         with track_peak_memory() as peak:
-            with open_pool(args.processes or _worker_count(job.inputs), args.dask or "") as pool:
+            with open_pool(args.processes or int(is_small), args.dask or "") as pool:
                 if prepare_work_dir(job, fresh=args.fresh):
                     print(f"resuming the run in {job.work_dir}", file=sys.stderr)
                 result = run_pipeline(job, pool, progress)
@@ -69,12 +69,6 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         if load_into_index(job, args, settings):
             return EXIT_PARTIAL_FAILURE
     return EXIT_PARTIAL_FAILURE if summary["bad_rows"] else EXIT_OK
-
-
-def _worker_count(inputs: Sequence[str]) -> int:
-    """1 for input so small that processes would take longer to start; 0, one per core, for more."""
-    sizes = [Path(name).stat().st_size for name in inputs if Path(name).is_file()]
-    return int(len(sizes) == len(inputs) and sum(sizes) < SMALL_INPUT_BYTES)
 
 
 def build_job(args: argparse.Namespace, settings: Settings) -> Job:
@@ -139,7 +133,7 @@ def _print_summary(summary: dict[str, Any], out: Path, *, by_headline: bool) -> 
         print(f"split: a component of {cut['articles']:,} texts, {removed}", file=sys.stderr)
     if summary["bad_rows"]:
         print(f"{summary['bad_rows']:,} bad rows, the first: {summary['first_bad_row']}", file=sys.stderr)
-    if problem := repeated_ids_problem(summary["repeated_ids"]):
+    if problem := repeated_ids_problem(summary["repeated_ids"], "id, clusters also by file and row"):
         print(problem, file=sys.stderr)
     dates = DateCounts(**summary["dates"])
     undated = summary["articles"] - dates.stated + dates.unread

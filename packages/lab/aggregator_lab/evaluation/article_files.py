@@ -43,8 +43,6 @@ def read_articles(files: Sequence[str], columns: Columns = (), limit: int | None
         if limit is not None and len(read.articles) >= limit:
             break
         try:
-            if isinstance(row, InvalidInput):
-                raise row
             article = parse_article(row, dict(columns))
         except InvalidInput as error:
             read.invalid += 1
@@ -55,8 +53,7 @@ def read_articles(files: Sequence[str], columns: Columns = (), limit: int | None
             continue
         seen.add(article.id)
         read.articles.append(article)
-        if not isinstance(row, InvalidInput):
-            read.dates.add(row, dict(columns), is_read=article.published_at_ms is not None)
+        read.dates.add(row, dict(columns), is_read=article.published_at_ms is not None)
     if not read.articles:
         raise InvalidInput(read.first_invalid or f"{', '.join(files)}: no articles found.")
     if read.invalid:

@@ -152,14 +152,17 @@ UNRELATED = [
 
 
 @pytest.mark.parametrize("count", range(4))
-def test_an_archive_without_duplicates_is_unchanged(tmp_path: Path, count: int) -> None:
-    """Tables are empty and all rows are kept, also for an archive without articles."""
+def test_an_archive_without_duplicates_is_unchanged(
+    tmp_path: Path, count: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tables are empty and all rows are kept, also for an archive without articles, which is said."""
     source = write_lines(tmp_path / "a.jsonl", UNRELATED[:count])
 
     assert run(tmp_path / "out", source) == 0
     assert read_lines(tmp_path / "out" / "clusters.jsonl") == []
     assert read_lines(tmp_path / "out" / "pairs.jsonl") == []
     assert read_lines(tmp_path / "out" / "deduplicated.jsonl") == UNRELATED[:count]
+    assert ("the input has no rows" in capsys.readouterr().err) == (count == 0)
 
 
 def test_an_archive_without_known_columns_gets_a_hint(tmp_path: Path) -> None:

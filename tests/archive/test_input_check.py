@@ -83,6 +83,25 @@ def test_a_header_in_other_case(tmp_path: Path) -> None:
     assert check_inputs([str(path)], {"id": "ID", "title": "Title", "text": " Text"}) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "separator"), [("a.csv", ","), ("a.csv", ";"), ("a.tsv", "\t"), ("a.csv.gz", ",")]
+)
+def test_two_columns_of_one_name(name: str, separator: str, tmp_path: Path) -> None:
+    """A row would have the last only; empty names are those of spreadsheets."""
+    path = tmp_path / name
+    lines = [["id", "text", "text", "", ""], ["1", "The ferry is late.", "The bridge is shut.", "", ""]]
+    data = "".join(separator.join(line) + "\r\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+
+    renamed = data.replace(b"text", b"lead", 1)
+
+    assert problem(str(path)) == f"{path}: two columns are named 'text'; rename one in the header."
+    with pytest.raises(InvalidInput, match="two columns are named 'text'"):
+        list(read_rows([str(path)]))
+    path.write_bytes(gzip.compress(renamed) if path.suffix == ".gz" else renamed)
+    assert check_inputs([str(path)], {}) == [] and len(list(read_rows([str(path)]))) == 1
+
+
 def test_a_table_without_a_column_to_compare(tmp_path: Path) -> None:
     """The error shows the form of the option."""
     path = tmp_path / "a.tsv"

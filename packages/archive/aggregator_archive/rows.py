@@ -297,16 +297,21 @@ def open_csv(file: str) -> Iterator[tuple[csv.DictReader[str], BinaryIO]]:
 
     UTF-8, or UTF-16 with a byte order mark; bytes that are not UTF-8 are ``LEGACY_ENCODING``. Columns are
     separated by tabs if the name says so, else by commas, or by semicolons if the header has no comma.
+    Raises InvalidInput if two columns have one name: a row has one value of each.
     """
     csv.field_size_limit(MAX_LINE_BYTES)
     head = read_head(file)
     encoding = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
-    header = head.decode(encoding, "replace").partition("\n")[0]
+    header = next(iter(head.decode(encoding, "replace").splitlines()), "")
     delimiter = ";" if ";" in header and "," not in header else ","
+    delimiter = "\t" if ".tsv" in Path(file).name.lower() else delimiter
+    names = next(csv.reader([header], delimiter=delimiter), [])
+    if repeated := [name for name in names if name and names.count(name) > 1]:
+        raise InvalidInput(f"{file}: two columns are named {repeated[0]!r}; rename one in the header.")
     with open_decompressed(file) as (content, raw):
         errors = "replace" if encoding == "utf-16" else _LEGACY_ERRORS
         text = io.TextIOWrapper(content, encoding, errors=errors, newline="")
-        yield csv.DictReader(text, delimiter="\t" if ".tsv" in Path(file).name.lower() else delimiter), raw
+        yield csv.DictReader(text, delimiter=delimiter), raw
 
 
 def _next_row(reader: csv.DictReader[str]) -> Row | InvalidInput | None:

@@ -131,6 +131,8 @@ def _print_summary(summary: dict[str, Any], out: Path, *, by_headline: bool) -> 
     for cut in summary["cuts"]:
         removed = f"{cut['links_cut']:,} links removed"
         print(f"split: a component of {cut['articles']:,} texts, {removed}", file=sys.stderr)
+    if not (summary["articles"] or summary["bad_rows"]):
+        print("the input has no rows, so the results are empty", file=sys.stderr)
     if summary["bad_rows"]:
         print(f"{summary['bad_rows']:,} bad rows, the first: {summary['first_bad_row']}", file=sys.stderr)
     if problem := repeated_ids_problem(summary["repeated_ids"], "id, clusters also by file and row"):

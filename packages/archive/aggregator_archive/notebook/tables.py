@@ -71,7 +71,9 @@ def span_ms(name: str, span: object) -> int:
 
 
 def _plain_value(value: Any) -> Any:
-    """A value of numpy as one of Python."""
+    """A value of numpy or pandas as one of Python."""
+    if isinstance(value, datetime):  # pandas.Timestamp, or NaT, which is none
+        return datetime.fromisoformat(value.isoformat()) if value == value else None  # noqa: PLR0124
     if isinstance(value, np.datetime64):
         return value.astype("datetime64[us]").item()
     if isinstance(value, np.generic):
@@ -90,6 +92,9 @@ def _arrow_rows(table: Any) -> Iterator[Row]:
             )
         yield from _plain_rows(rows)
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
+        if hasattr(table, "itertuples"):  # pandas, with values of several kinds in a column
+            yield from table.to_dict("records")
+            return
         raise InvalidInput(f"The data frame has a column that Arrow cannot represent: {error}.") from None
 
 

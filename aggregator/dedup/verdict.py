@@ -123,7 +123,7 @@ def compare_with_readers_versions(
     fuller = (
         words > canonical_words
         and words >= (enough := min(canonical_words + FULLER_WORDS, FULLER_RATIO * canonical_words))
-        and 2 * adds * words >= enough - canonical_words  # not what a kept member has already
+        and 2 * adds * words > enough - canonical_words  # not what a kept member has already
         and shared_wording(canonical.sketch, [subject.sketch], width).words >= MOST
     )
     is_update = same_outlet and (outcome.updated_figures or outcome.reversed)

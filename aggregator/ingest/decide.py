@@ -139,8 +139,8 @@ class Decider:
             return await self._plan_insert(case)
         if case.current is bindings[0] and _is_repeat(case, case.current):
             return await self._plan_repeat(case, case.current)
-        if _former_article(case) is not None:
-            return await self._plan_insert(case, case.current)
+        if _former_article(case) is not None or not case.current.binding.outcome.keep:
+            return await self._plan_insert(case, case.current)  # what nobody has is decided by its new text
         return await self._plan_update(case, case.current)
 
     async def _plan_insert(self, case: _Decision, replaced: BindingSnapshot | None = None) -> CommitPlan:
@@ -149,7 +149,8 @@ class Decider:
         if outcome.match is not None:
             outcome = await self._compare_with_readers_versions(case, outcome, outcome.match)
         id_ = case.pending.article.id
-        if replaced is not None and outcome.match and outcome.match.canonical_first == replaced.binding.group:
+        old = replaced.binding if replaced is not None else None
+        if replaced and old and outcome.group(0) == old.group and outcome.keep <= old.outcome.keep:
             return await self._plan_update(case, replaced)  # unlike that version, but like its copies
         former = _former_article(case)
         led_group = next((c.canonical[1] for c in case.candidates if c.canonical[0] == id_), 0)
@@ -290,7 +291,7 @@ class Decider:
             short=analysis.short,
             related=rank(near, exclude_group=own_group, limit=MAX_RELATED) if near else (),
             stored=transaction is not None and not case.dry_run,
-            created=not case.dry_run and (former is not None or is_first),
+            created=not case.dry_run and ((former or replaced) is not None or is_first),
             problems=(record or analysis).problems | outcome.problems,
             profile=case.pending.profile.name,
             stored_as=case.pending.article.id if case.pending.posted_id else None,

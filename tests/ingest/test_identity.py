@@ -183,6 +183,34 @@ async def test_a_reused_id_may_be_a_copy(newsroom: Core) -> None:
     assert (await newsroom.index.articles.get("x")).outcome.verdict == "new"
 
 
+@pytest.mark.parametrize("share", [0, 0.3, 1])
+@pytest.mark.parametrize("lang", ["en", "de", "ru", "zh"])
+async def test_a_copy_that_nobody_keeps_is_decided_by_its_next_text(
+    newsroom: Core, lang: str, share: float
+) -> None:
+    """A bare headline, a stub or a flash of two outlets: the report of the second is kept, its copy not."""
+    (title, report), (_, other) = SUBJECTS[lang]
+    flash = report[: int(share * len(report))]
+    posts = ("a", flash), ("b", flash), ("b", f"{flash} {other}"), ("c", f"{flash} {other}")
+    answers = [
+        await newsroom.ingest.submit(Article(id_, title=title, text=text, lang=lang, source=f"Outlet {id_}"))
+        for id_, text in posts
+    ]
+
+    assert [answer.outcome.keep for answer in answers] == [True, False, True, False]
+    assert [answer.created for answer in answers] == [True] * 4
+
+
+async def test_a_small_change_of_a_copy_that_nobody_keeps_changes_nothing(newsroom: Core) -> None:
+    """It stays in its group, as the same article."""
+    await newsroom.post("a", story(1, 40), source="A")
+    first = await newsroom.post("b", story(1, 40), source="B")
+    again = await newsroom.post("b", edited(story(1, 40), 1), source="B")
+
+    assert (first.outcome.keep, again.outcome.keep, again.created) == (False, False, False)
+    assert [m.id for m in await newsroom.index.articles.group_members("a")] == ["a", "b"]
+
+
 async def test_an_update_that_is_like_the_copies_stays_in_the_group(newsroom: Core) -> None:
     """Unlike the version before, but like a longer copy of it."""
     await newsroom.post("a", story(1, 20), source="A")

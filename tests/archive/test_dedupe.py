@@ -358,13 +358,13 @@ def test_a_run_replaces_the_tables_of_an_earlier_one(
     source, out = write_lines(tmp_path / "a.jsonl", archive_rows()), tmp_path / "out"
     assert run(out, source, "--format", "parquet") == run(out, source, "--format", "parquet") == 0
     assert run(out, source) == 2
-    assert f"out: {out / 'pairs.parquet'} is no result that this run replaces; " in capsys.readouterr().err
+    assert f"out: {out / 'pairs.parquet'} is not a result that this run replaces; " in capsys.readouterr().err
     for table in TABLES:
         (out / f"{table}.parquet").unlink()
     assert run(out, source) == 0
     before = {path: path.read_bytes() for path in out.iterdir()}
     assert run(out, source, "--no-copy") == 2
-    assert f"{out / 'deduplicated.jsonl'} is no result" in capsys.readouterr().err
+    assert f"{out / 'deduplicated.jsonl'} is not a result" in capsys.readouterr().err
     for options in (), ("--no-copy",):
         assert run(out, out / "deduplicated.jsonl", *options) == 2
         assert f"the input {out / 'deduplicated.jsonl'} has the name" in capsys.readouterr().err
@@ -384,7 +384,7 @@ def test_files_that_no_run_wrote_are_kept(
     foreign.write_text("{}")
 
     assert run(out, source) == run(out, source, "--fresh") == 2
-    assert f"{foreign} is no result that this run replaces; move" in capsys.readouterr().err
+    assert f"{foreign} is not a result that this run replaces; move" in capsys.readouterr().err
     assert foreign.read_text() == "{}" and len(list(out.iterdir())) == 2
     foreign.unlink()
     interrupted_run(out, source, monkeypatch, at=(output, "write_clusters"))

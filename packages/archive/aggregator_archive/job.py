@@ -92,7 +92,7 @@ def check_out_dir(job: Job) -> None:
             raise InvalidInput(f"out: the input {path} has the name of a result; choose another --out.")
         if path not in replaced:
             raise InvalidInput(
-                f"out: {path} is no result that this run replaces; move it, or choose another --out."
+                f"out: {path} is not a result that this run replaces; move it, or choose another --out."
             )
 
 

@@ -76,12 +76,11 @@ def find_clock_problem(
             f"{_days(state.trusted_ms + elapsed_ms - wall_ms)} before the last use of this data; set the "
             f"clock, or, if it is right and was wrong before, confirm it with {ACCEPT_COMMAND}."
         )
-    if period_ms is not None and floor_ms and wall_ms < floor_ms + limit_ms:
+    if wall_ms < floor_ms:  # a floor before that may be of a shorter retention
         return (
             f"Articles that arrived before {format_rfc3339(floor_ms)} count as expired, although the clock "
-            f"of this machine says {format_rfc3339(wall_ms)} and articles are kept for {_days(period_ms)}: "
-            f"the service ran with a wrong clock; if the clock is right now, confirm it with "
-            f"{ACCEPT_COMMAND}."
+            f"of this machine says {format_rfc3339(wall_ms)}: the service ran with a wrong clock; if the "
+            f"clock is right now, confirm it with {ACCEPT_COMMAND}."
         )
     return None
 

@@ -275,7 +275,7 @@ class EditorActions:
         action = replace(action, event=event.id, id=newsroom.action_id(action, event))
         undone = newsroom.undoable_actions(event).get(action.of or 0) if action.action == "undo" else action
         if undone is None:
-            raise Conflict(f"of: event {event.id} has no action {action.of}, or it was changed again since.")
+            raise Conflict("of: it can no longer be undone, since somebody has changed the event meanwhile.")
         if undone.action in ("merge", "remove_item", "move_items"):
             return await self._move(unit, action, *await _ends_of_move(unit, action, event, undone), undone)
         item = action.item if action.action == "choose_headline" else None
@@ -346,7 +346,7 @@ async def _ends_of_move(
             items, (source, into) = into.items, newsroom.separate(source, into, undone)
         items = tuple(i for i in items if source is None or i in source.items)
         if not items and undone.action != "merge":
-            raise Conflict(f"of: what action {undone.id} of event {event.id} moved was changed again since.")
+            raise Conflict("of: it can no longer be undone, since what it moved was moved again.")
         return source, into, items
     if action.action == "remove_item":
         return event, None, items

@@ -80,10 +80,7 @@ def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str,
             ("published", published if event.work_status == "published" else ()),
             ("new", () if is_split_off(event) else (event.detected_at_ms,)),
             ("developed", (at_ms for at_ms, _ in event.developments)),
-            (
-                "unhandled",
-                () if done else (max(since_ms, event.detected_at_ms),),
-            ),
+            ("unhandled", () if done else (max(since_ms, event.detected_at_ms),)),
         ):
             if any(since_ms <= at_ms < until_ms for at_ms in times):
                 lists[name].append(event)

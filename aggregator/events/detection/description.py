@@ -20,7 +20,7 @@ from aggregator.events.detection.clustering import MAX_EXAMINED_ITEMS, Cluster, 
 from aggregator.events.detection.expectation import TermWeights
 from aggregator.events.detection.items import LATEST_ITEMS, terms_of_word
 from aggregator.events.detection.model import NEGLIGIBLE_SHARE, FirstReport, Profile
-from aggregator.events.figures import Toll, newer_figures
+from aggregator.events.figures import Toll, figures_in, newer_figures
 
 MIN_COMMON_TERMS = 2
 KEY_TERMS_PER_CLUSTER = 8
@@ -61,8 +61,8 @@ def typical_headline(
     """Return the item whose headline describes the cluster best: in its main language, whole if one is.
 
     The item with the id ``kept`` is returned unless another one is better by more than ``SIDE``. A headline
-    with another figure than the last of ``tolls`` is outdated; it is returned only if all are, as is a
-    ``doubtful`` one.
+    with another figure than the last of ``tolls`` is outdated: one that says the last is returned, or else
+    one without any. An outdated one is returned only if all are, as is a ``doubtful`` one.
     """
     titled = [member for member in cluster.members.values() if member.title] or [*cluster.members.values()]
     members = [member for member in titled if member.id not in doubtful] or titled
@@ -70,7 +70,9 @@ def typical_headline(
     lang = max(langs, key=lambda lang: (langs[lang], lang))
     members = [member for member in members if member.lang == lang]
     members = [member for member in members if not _CUT.search(member.title)] or members
-    members = [m for m in members if not newer_figures(m.title, m.lang, tolls)] or members
+    current = [m for m in members if not newer_figures(m.title, m.lang, tolls)]
+    stating = [m for m in current if len(current) < len(members) and figures_in(m.title, m.lang)]
+    members = stating or current or members
     weights = dict(zip(cluster.term_sums, map(weigh, cluster.term_sums), strict=True))
     candidates = [
         Candidate(m.desk_prefix + m.title, m.at_ms, {t: w * weights[t] for t, w in m.terms.items()})

@@ -134,6 +134,17 @@ def test_of_equal_items_the_older_gives_the_headline() -> None:
     assert description.typical_headline(cluster_of(*texts, second), lambda _: 1.0, doubtful={"a2"}) is second
 
 
+def test_a_headline_with_the_newest_figure_replaces_an_outdated_one() -> None:
+    """Not one of a side story without any figure, which is taken only where no headline has the newest."""
+    old = window_item(1, "train crash velmora", title="Train crash in Velmora kills 9", lang="en")
+    side = window_item(2, "train crash velmora rail", title="Rail boss under pressure in Velmora", lang="en")
+    new = window_item(3, "train", title="Train: 140 dead", lang="en")
+    tolls = [(1, "dead", 9), (2, "dead", 140)]
+
+    assert description.typical_headline(cluster_of(old, side, new), lambda _: 1.0, tolls=tolls) is new
+    assert description.typical_headline(cluster_of(old, side), lambda _: 1.0, tolls=tolls) is side
+
+
 def test_an_invalidated_cluster_gets_new_terms() -> None:
     """Until then the cached ones are returned, for this cluster only."""
     baseline = Baseline(4 * HOUR_MS)

@@ -28,10 +28,10 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "index": 5_276,
     "ingest": 1_970,
     "provenance": 1_203,
-    "queries": 1_570,
+    "queries": 1_569,
     "runtime": 1_116,
     "store": 3_821,
-    "top": 2_429,
+    "top": 2_430,
 }
 MAX_REPOSITORY_LINES = 60_874  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_200  # modules of tests/ without test cases, which have no budget

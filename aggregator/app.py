@@ -57,7 +57,7 @@ from aggregator.queries.headline_index import HeadlineIndex
 from aggregator.queries.related import RelatedArticles
 from aggregator.queries.search import ArticleSearch
 from aggregator.readiness import Readiness
-from aggregator.settings import Settings, is_loopback
+from aggregator.settings import Settings, is_loopback, load
 from aggregator.store.base import Store
 from aggregator.store.factory import open_store
 from aggregator.store.identity import MEMORY_NAME
@@ -210,7 +210,7 @@ def reload_files(settings: Settings, policies: PolicyProfiles | None = None) -> 
     files = {name: getattr(settings, name) for name in ("policy_profiles_file", "outlets_file")}
     done = [f"{name}: {file} is read again" if file else f"{name} is not set" for name, file in files.items()]
     log.info("SIGHUP: %s", "; ".join(done))
-    if policies is None and (pending := changed_since_start(Path(settings.data_dir))):
+    if policies is None and (pending := changed_since_start(Path(settings.data_dir), load)):
         log.warning("SIGHUP: %s", pending)  # in the background process alone
 
 

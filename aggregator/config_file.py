@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -74,11 +74,12 @@ def record_start(config: ConfigFile | None, data_dir: Path) -> None:
         (data_dir / START_RECORD).write_text(json.dumps(record), encoding="utf-8")
 
 
-def changed_since_start(data_dir: Path) -> str:
-    """A sentence on the settings that the file of the last start has changed since; "" if none."""
+def changed_since_start(data_dir: Path, check: Callable[..., object]) -> str:
+    """What the file of the last start has changed since, or what ``check`` of it raises; "" if nothing."""
     try:
         record = json.loads((data_dir / START_RECORD).read_bytes())
-        before, now = record["hashes"], _hashes(read(Path(record["path"])))
+        check(config=(file := read(Path(record["path"]))))
+        before, now = record["hashes"], _hashes(file)
     except (OSError, ValueError, LookupError, TypeError):  # never started here, or without a file
         return ""
     except ConfigurationError as error:

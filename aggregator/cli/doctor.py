@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import dataclasses
 import json
 import platform
 import re
+import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from http.client import HTTPException
 from importlib.metadata import version
@@ -34,7 +34,7 @@ from aggregator.errors import AggregatorError, ConfigurationError, exit_code
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.integrity_check import IntegrityReport, check_integrity
 from aggregator.runtime.addresses import command, describe_store, get, other_store, service_url, with_options
-from aggregator.settings import Settings, is_loopback
+from aggregator.settings import Settings, is_loopback, load
 from aggregator.store import factory
 from aggregator.store.address import parse_address
 from aggregator.store.append_log import LOG_DIRECTORY, RECORD_NAME, AppendLog
@@ -114,7 +114,7 @@ def _check_settings(settings: Settings) -> Iterator[Finding]:
         if getattr(settings, option.name) != option.default
     ]
     yield ok("settings", "Changed from the defaults: " + (", ".join(changed) or "none") + ".")
-    if pending := changed_since_start(Path(settings.data_dir)):
+    if pending := changed_since_start(Path(settings.data_dir), load):
         yield note("settings", pending)
 
 
@@ -227,11 +227,12 @@ def _attempt(subject: str, check: Coroutine[Any, Any, list[Finding]]) -> list[Fi
 
 
 async def _acl_command(url: str) -> str:
-    version = ""
-    with contextlib.suppress(AggregatorError):  # an older server names the first right that it does not know
+    try:
         async with factory.checked_store(url, format_version.check) as store:
-            version = (await store.info()).version
-    return acl_command(url, version)
+            return acl_command(url, (await store.info()).version)
+    except AggregatorError as error:
+        print(f"note: with rights that Redis before 7.2 does not know: {error}", file=sys.stderr)
+        return acl_command(url)
 
 
 def acl_command(url: str, version: str = "") -> str:

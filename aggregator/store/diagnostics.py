@@ -54,7 +54,7 @@ _MESSAGES_BY_TYPE: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = 
         "The store at {at} did not answer in time; a write in progress may have been applied.",
     ),
     ((driver.ReadOnlyError,), "The store at {at} is read-only (a replica); point store_url to the primary."),
-    ((driver.OutOfMemoryError,), "The store at {at} is full; raise its maxmemory or shorten the retention."),
+    ((driver.OutOfMemoryError,), "The store at {at} is full; raise maxmemory, then shorten the retention."),
     (
         (driver.ClusterError, driver.SlotNotCoveredError, driver.AskError),  # the last: of slots that move
         "The cluster at {at} has no primary for some hash slots; wait for its failover or repair it.",
@@ -217,7 +217,7 @@ def find_problem(node: Node) -> str | None:  # noqa: PLR0911  a list of conditio
         )
     limit = int(info.get("maxmemory", 0))
     if limit and int(info.get("used_memory", 0)) >= limit:
-        return f"The store at {node.address} is full; raise its maxmemory or shorten the retention."
+        return f"The store at {node.address} is full; raise its maxmemory, then shorten the retention."
     return None
 
 

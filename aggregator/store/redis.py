@@ -355,10 +355,10 @@ class RedisStore:
             await self.commit(_PROBE)
         except StoreUnavailable as error:
             cause = error.__cause__
-            if cause is None or refuses_writes(cause):  # the former: no replica confirms it
-                return  # scripts run, and what is stored can be read; ``info`` says why writes are refused
+            if cause is None or refuses_writes(cause) or isinstance(cause, driver.OutOfMemoryError):
+                return  # scripts run, what is stored can be read; None: no replica confirms what is written
             rejected = isinstance(cause, driver.ResponseError) and not isinstance(
-                cause, (driver.OutOfMemoryError, driver.ReadOnlyError, driver.ClusterDownError)
+                cause, (driver.ReadOnlyError, driver.ClusterDownError)
             )
             if rejected and not str(cause).startswith("BUSY"):
                 raise ConfigurationError(

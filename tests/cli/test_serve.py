@@ -136,6 +136,10 @@ def test_sighup_says_what_it_read_and_what_waits_for_a_restart(
         assert run(*doctor, *port) == 0
         assert f"note   settings  {waits}" in capfd.readouterr().out
 
+        config.write_text("trusted_proxies = '127.0.0.300'\n")
+        process.send_signal(signal.SIGHUP)
+        until(lambda: has_logged(f"SIGHUP: {config}:1: trusted_proxies: "), "the fault is not logged")
+
 
 def children(pid: int) -> dict[str, list[int]]:
     """Ids of the child processes of ``pid``: those of the service, and the store."""

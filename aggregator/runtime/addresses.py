@@ -95,8 +95,8 @@ def redact_url(url: str) -> str:
     if "@" in query and "@" not in before_query and "/" not in before_query:
         return f"{scheme}{separator}(hidden)"
     prefix = re.search(r"(?:^|&)(prefix=[\w.:-]*)(?:&|$)", query)
-    place = re.sub(".*@", "NAME:PASSWORD@", before_query)
-    return f"{scheme}{separator}{place}{f'?{prefix[1]}' if prefix else ''}"
+    _, at, place = before_query.rpartition("@")
+    return f"{scheme}{separator}{at and 'NAME:PASSWORD@'}{place}{f'?{prefix[1]}' if prefix else ''}"
 
 
 def bind_error(settings: Settings, error: OSError) -> ConfigurationError:

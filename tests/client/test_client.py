@@ -329,7 +329,7 @@ async def test_the_blocking_client_has_the_same_calls(url: str) -> None:
 
 
 async def test_a_client_does_not_hang_after_a_fork(url: str) -> None:
-    """Its thread does not exist in the child: calls raise there, and the client of the parent goes on."""
+    """Its thread does not exist in the child: calls raise there, and the parent's client continues."""
 
     def ask_in_child(client: SyncClient) -> None:
         with pytest.raises(RuntimeError, match="before this process was forked"):

@@ -196,7 +196,7 @@ async def test_the_detectors_version_keeps_what_editors_did(repository: EventRep
 
 
 async def test_a_new_headline_of_a_published_event_is_in_its_history(repository: EventRepository) -> None:
-    """Once for each new one; it is no action of an editor, so it cannot be undone and prevents no undoing."""
+    """Once for each new one; no editor made it, so it cannot be undone and prevents no undo."""
     own = EditorAction(
         "set_work_status", "Ada", 5, "e1", work_status="published", id=5, before={"assignee": ""}
     )

@@ -331,7 +331,7 @@ async def test_another_rule_continues_at_the_same_position(index: FakeIndex) -> 
 async def test_a_later_event_of_the_topic_joins_its_storyline_after_a_restart(
     store: Store, repository: EventRepository, index: FakeIndex
 ) -> None:
-    """The entries are part of the checkpoint; another topic has a storyline of its own."""
+    """The entries are part of the checkpoint; another topic has its own storyline."""
     index.burst()
     await detector_over(store).poll(index, at(16))
     for i in range(16):
@@ -504,7 +504,7 @@ async def test_a_bulk_load_without_dates_is_logged_once(caplog: pytest.LogCaptur
 
 
 async def test_top_stories_are_published_once_a_minute_with_their_storylines() -> None:
-    """Every replica reads them; without new articles there are none to write."""
+    """Every replica reads them; without new articles nothing is written."""
     store, index = MemoryStore(), FakeIndex()
     runner, repository = detector_over(store), EventRepository(store)
 

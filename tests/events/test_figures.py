@@ -154,7 +154,7 @@ def test_a_lower_toll_is_a_correction_if_more_outlets_report_it_from_then_on() -
 
 
 def test_a_headline_with_a_corrected_figure_is_outdated() -> None:
-    """A larger number that no two outlets have reported is none."""
+    """A larger number that no two outlets have reported does not count."""
     known = [(1, "dead", 9), (2, "dead", 140), (8, "dead", 41)]
 
     for number, newer in ((9, {"dead": 41}), (140, {"dead": 41}), (41, {}), (45, {})):

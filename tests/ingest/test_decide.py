@@ -65,7 +65,7 @@ async def test_a_follow_up_with_the_same_background_is_no_duplicate(hours: float
 
 
 async def test_an_update_of_a_report_stays_a_duplicate() -> None:
-    """Same lead, other figures: a duplicate with updated figures, or an article of its own by the policy."""
+    """Same lead, other figures: a duplicate with updated figures, or another article by the policy."""
     report = "Rescuers count 40 houses under water and 12 missing. " + LEAD + " " + BACKGROUND
     update = report.replace("40 houses", "55 houses").replace("12 missing", "9 missing")
     for policy, verdict in ((Policy(), "duplicate"), (Policy(updates_are_new=True), "related")):
@@ -97,7 +97,7 @@ async def test_a_weekly_column_is_no_duplicate() -> None:
 
 
 async def test_a_footer_alone_is_no_duplicate_of_the_pages_above_it() -> None:
-    """The pages have news of their own above it."""
+    """The pages have their own news above it."""
     service = core(MemoryStore())
     footer = "Subscribe to our channel for news of the harbour every morning and write to the editors"
     for n in range(5):

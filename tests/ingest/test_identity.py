@@ -88,7 +88,7 @@ def common(former: tuple[str, str], later: tuple[str, str], lang: str | None = N
 
 @pytest.mark.parametrize("lang", SUBJECTS)
 def test_another_subject_has_nothing_in_common_a_correction_has(lang: str) -> None:
-    """In every script; an equal headline is no common text, and another headline makes no other article."""
+    """In every script; an equal headline is not common text, and another headline makes no other article."""
     (title, text), (other_title, other) = SUBJECTS[lang]
     corrected = text + CORRECTED.get(lang, " (91)")
 
@@ -121,7 +121,7 @@ def test_a_standing_line_is_not_enough(share: float, expected: bool, sentences: 
 
 
 def test_another_source_is_known_to_be_another() -> None:
-    """Spellings are one source; on one site a name stands for the host; unknown is not another."""
+    """Spellings are one source; on one site a name is that of the host; unknown is not another."""
     article = Article("a", text=story(1), source="Gazette", url="https://gazette.example/a")
     stored = build_record(article, ANALYZER.analyze(article))
     derived = replace(article, source="gazette.example")
@@ -149,7 +149,7 @@ def newsroom(store: Store) -> Core:
 
 
 async def test_a_reused_id_is_decided_anew_and_leaves_its_copies(newsroom: Core) -> None:
-    """Each of 6 texts under one id gets a verdict of its own, and so do the copies of each."""
+    """Each of 6 texts under one id gets its own verdict, and so do the copies of each."""
     groups = set()
     for n in range(6):
         text, title = story(n, 12 + 20 * (n % 3)), f"Report {'abcdef'[n]}"
@@ -241,7 +241,7 @@ async def submit(service: Core, *posts: tuple[str, str, str], together: bool) ->
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("batch_articles", [1, 64])
 async def test_ids_of_two_sources(store: Store, together: bool, batch_articles: int) -> None:
-    """The second source's articles go to an id of its own, updates and repeats too; the first keeps it."""
+    """The second source's articles go to its own id, updates and repeats too; the first keeps it."""
     service = core(store, batch_articles=batch_articles)
     update = story(3) + " Corrected."
     answers = await submit(
@@ -261,7 +261,7 @@ async def test_ids_of_two_sources(store: Store, together: bool, batch_articles: 
 
 @pytest.mark.parametrize("sources", [("Gazette", "Radio"), ("海港日报", "广播"), ("", "")])
 async def test_an_edited_copy_of_another_source_does_not_take_an_id(sources: tuple[str, str]) -> None:
-    """It is a duplicate under an id of its own; of unknown source, or of the same page, it is an update."""
+    """It is a duplicate under its own id; of unknown source, or of the same page, it is an update."""
     service, (first, second) = core(MemoryStore()), sources
     edition = story(1) + " The mayor thanked the crew."
     await submit(service, ("7", first, story(1)), together=False)

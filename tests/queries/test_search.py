@@ -68,7 +68,7 @@ async def test_words_in_quotes_stand_next_to_each_other(newsroom: Core) -> None:
 
 
 async def test_one_word_in_quotes_is_no_other_form_of_it(newsroom: Core) -> None:
-    """Words with one stem are told apart, also in the number of results."""
+    """Words with one stem are distinguished, also in the number of results."""
     await newsroom.post("e1", text(7), title="Volcano emerges from the sea")
     await newsroom.post("e2", text(8), title="Emergency in Selwyn")
 

@@ -153,7 +153,7 @@ async def test_a_full_server_rejects_a_whole_commit(own_server: EmbeddedServer) 
             assert await store.read([b"{t}old", b"{t}new"]) == [b"x", None]
             info = await store.info()
             assert not info.ready and info.problem is not None and "is full" in info.problem
-            await store.check()  # what reads, as a backup does, goes on
+            await store.check()  # reads, such as those of a backup, continue
 
             client.config_set("maxmemory", 0)
             assert await store.commit(moved) == ()

@@ -281,7 +281,7 @@ def test_an_event_waits_for_others_of_its_story_before_it_is_announced() -> None
 
 
 def test_an_event_about_something_else_is_announced_at_once() -> None:
-    """They share a word, and tell two stories."""
+    """They share a word, and are two stories."""
     stream = DetectorStream()
     stream.send_burst(18, step=0.01, words="bridge collapse lorry")
     for i in range(18):
@@ -292,7 +292,7 @@ def test_an_event_about_something_else_is_announced_at_once() -> None:
 
 @pytest.mark.parametrize(("start", "survivor"), [(250, 1), (242, 0)])
 def test_what_is_there_now_decides_which_event_survives(start: int, survivor: int) -> None:
-    """Six items of an old event do not swallow 20 new ones; fourteen do, since it is no remnant."""
+    """Six items of an old event do not swallow 20 new ones; fourteen do, since the event is still large."""
     stream = DetectorStream()
     stream.send_burst(16, words="harbour bridge collapse")
     stream.send_burst(20, start=start, step=0.01, words="ferry passengers rescued pier")

@@ -70,7 +70,7 @@ async def test_a_day_has_the_events_that_were_seen_in_it(client: Client, week: N
 
 
 async def test_an_event_is_in_each_day_that_had_its_items(service: Service, client: Client) -> None:
-    """Also in that before its detection, under a heading of its own, and in no day between two items."""
+    """Also in that before its detection, under its own heading, and in no day between two items."""
     detected_ms = MIDNIGHT_MS + HOUR_MS
     developed = ((MIDNIGHT_MS + 2 * HOUR_MS, ("toll",)),)
     times = {"detected_at_ms": detected_ms, "developments": developed}

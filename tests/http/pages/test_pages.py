@@ -124,7 +124,7 @@ async def test_a_headline_behind_the_newest_figure_is_marked(client: Client, ser
 async def test_a_report_proposes_what_probably_belongs_to_it(
     client: Client, service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What two of its articles tell one story with, in another event or none; not what editors took out."""
+    """What is one story with two of its articles, in another event or none; not what editors took out."""
     for id_ in ("a1", "a2", "a3", "b1", "c1", "c2", "d1"):
         await service.submit(Article(id=id_, title=f"Quake {id_}", text=f"Text {id_}."))
     quake = event("e1", "Quake", ["a1", "a2", "a3"], removed=("d1",))

@@ -40,8 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.config_file = config_file.read(path) if path is not None else None
         loaded = settings.load(overrides=options.setting_overrides(args), config=args.config_file)
         configure_logging(loaded.log_level, loaded.log_format)
-        opens = any(getattr(args, name, False) for name in ("opens_store", "accept_store", "accept_clock"))
-        if opens and not getattr(args, "check", False):  # of a backup, which needs no store
+        if any(getattr(args, name, False) for name in ("opens_store", "accept_store", "accept_clock")):
             _require_store_of_service(args, loaded)
         module, _, function = args.command_path.partition(":")
         return int(getattr(importlib.import_module(module), function)(args, loaded))

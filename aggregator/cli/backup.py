@@ -92,7 +92,7 @@ def restore(args: argparse.Namespace, settings: Settings) -> int:
     for model in manifest.models:
         deque(read_verified(backup, model), maxlen=0)
     try:
-        if args.check:
+        if not args.opens_store:
             with temporary_directory() as directory, loaded(backup, manifest, directory / "data"):
                 print("Its checksum is right, and it can be loaded with all its keys.")
         else:

@@ -127,8 +127,13 @@ def add_command(commands: Any, name: str, help: str, target: str, *, example: st
     return command
 
 
-def add_settings_options(command: argparse.ArgumentParser, names: Iterable[str]) -> None:
-    """Add one option per setting. ``settings.load`` checks them and reports all problems in one error."""
+def add_settings_options(command: Any, names: Iterable[str], *, profiles: bool = False) -> None:
+    """Add one option per setting. ``settings.load`` checks them and reports all problems in one error.
+
+    ``profiles``: ``--policy`` takes the name of a profile, too (``requested_profile``).
+    """
+    if profiles:
+        command.set_defaults(accepts_profiles=True)
     wanted = set(names) - set(ENVIRONMENT_ONLY_SETTINGS)
     hidden: list[argparse.Action] = []
     for title, members in SETTING_GROUPS.items():
@@ -174,12 +179,6 @@ def add_target_options(command: argparse.ArgumentParser, *, server: bool = True)
         "--store", "--store-url", metavar=URL_METAVAR,
         help="open a store in this process: memory, embedded (in --data-dir) or a redis:// URL",
     )  # fmt: skip
-
-
-def add_policy_options(command: argparse.ArgumentParser, names: Iterable[str]) -> None:
-    """``add_settings_options``, and ``--policy`` takes the name of a profile, too (``requested_profile``)."""
-    add_settings_options(command, names)
-    command.set_defaults(accepts_profiles=True)
 
 
 def requested_profile(args: argparse.Namespace) -> str:

@@ -1,7 +1,7 @@
 """``aggregator doctor``: report what is configured, reachable and loaded, one sentence per finding.
 
-It changes nothing but with ``--accept-...``: it creates no directory, and starts an embedded store that is
-not running only for ``--audit``. The exit code is the highest of its findings.
+It stores nothing without ``--accept-...`` (but what identifies an empty store), creates no directory, and
+starts an embedded store that is not running only for ``--audit``. Exit code: the highest of its findings.
 """
 
 from __future__ import annotations
@@ -53,6 +53,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     """Run all checks, print the findings, and return the highest exit code."""
     if args.acl:
         print(asyncio.run(_acl_command(settings.store_url)))
+        print(
+            "note: ACL SAVE keeps the user in the store's aclfile; without one a restart forgets it.",
+            file=sys.stderr,
+        )
         return errors.EXIT_OK
     if args.accept_store:
         return asyncio.run(_accept_store(settings))

@@ -64,8 +64,7 @@ class Command:
             common_options.add_progress_option(command)
         if self.store:
             common_options.add_target_options(command, server=self.server)
-        common_options.add_settings_options(command, self.settings)
-        command.set_defaults(accepts_profiles=self.profiles)
+        common_options.add_settings_options(command, self.settings, profiles=self.profiles)
         return command
 
 
@@ -220,7 +219,7 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
     Command(
         "restore", "make a backup the data of a store that no service uses", "/backups --check",
         (arg("backup", metavar="BACKUP", help="a backup, or a directory of backups: the newest is taken"),
-         arg("--check", action="store_true",
+         arg("--check", action="store_false", dest="opens_store",
              help="only verify that the backup is complete and can be loaded"),
          arg("--replace", action="store_true",
              help="replace the data of a store that is not empty (an embedded one keeps its former log)")),

@@ -40,6 +40,10 @@ def pipeline(**settings: object) -> NewsDedupPipeline:
         ({"ON_FAILURE": "closed", "RETRY_SECONDS": "1m"}, "NEWSDEDUP_RETRY_SECONDS: expected a number"),
         ({"ON_FAILURE": "shut"}, "NEWSDEDUP_ON_FAILURE: expected one of open, closed, found 'shut'."),
         ({"DUPLICATES": "keep"}, "NEWSDEDUP_DUPLICATES: expected one of drop, tag, found 'keep'."),
+        (
+            {"FAILURE": "closed"},
+            "NEWSDEDUP_FAILURE: there is no such setting; did you mean NEWSDEDUP_ON_FAILURE?",
+        ),
         ({"TIMEZONE": "Berlin"}, "NEWSDEDUP_TIMEZONE: expected a time zone such as Europe/Berlin"),
         (
             {"CONCURRENCY": 0},

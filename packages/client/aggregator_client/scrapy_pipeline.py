@@ -46,6 +46,7 @@ logged in one line at the end.
 
 from __future__ import annotations
 
+import difflib
 import json
 import logging
 from collections.abc import Mapping
@@ -68,6 +69,10 @@ from aggregator_client.outcomes import Outcomes
 
 log = logging.getLogger(__name__)
 
+_SETTINGS = frozenset(f"NEWSDEDUP_{name}" for name in (
+    "URL", "KEY", "DUPLICATES", "ON_FAILURE", "DEADLINE", "RETRY_SECONDS", "HELD", "CONCURRENCY", "FIELDS",
+    "POLICY", "TIMEZONE", "BACKFILL", "TAG_FIELD",
+))  # fmt: skip
 # Decision on the item that passed last in this task, until the later pipelines have finished with it. Scrapy
 # sends the signals of an item from the task that runs its pipelines, with the first or the last item object,
 # which may be other objects than the one seen here.
@@ -85,15 +90,11 @@ class NewsDedupPipeline:
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
         self._stats = crawler.stats
-        self._duplicate_mode = _parse_choice(
-            settings.get("NEWSDEDUP_DUPLICATES", "drop"), "NEWSDEDUP_DUPLICATES", "drop", "tag"
-        )
-        mode = _parse_choice(
-            settings.get("NEWSDEDUP_ON_FAILURE", "open"), "NEWSDEDUP_ON_FAILURE", "open", "closed"
-        )
+        _refuse_unknown(settings)
+        self._duplicate_mode = _parse_choice(settings, "NEWSDEDUP_DUPLICATES", "drop", "tag")
+        self._fails_closed = _parse_choice(settings, "NEWSDEDUP_ON_FAILURE", "open", "closed") == "closed"
         self._held_path = Path(settings.get("NEWSDEDUP_HELD", "newsdedup-held.jsonl"))
         self._tag_field = settings.get("NEWSDEDUP_TAG_FIELD", "dedup")
-        self._fails_closed = mode == "closed"
         self._field_map = _parse_field_map(settings.getdict("NEWSDEDUP_FIELDS"))
         self._policy = settings.get("NEWSDEDUP_POLICY", "")
         self._warned_no_text = False
@@ -162,11 +163,10 @@ class NewsDedupPipeline:
         return item
 
     def _to_article(self, item: ItemAdapter) -> dict[str, Any]:
-        values = {field: item.get(item_field) for field, item_field in self._field_map.items()}
         article = {
             name: _to_field_value(name, value)
-            for name, value in values.items()
-            if value not in (None, "", [], ())
+            for name, field in self._field_map.items()
+            if (value := item.get(field)) not in (None, "", [], ())
         }
         if "id" in article:
             article["id"] = global_id(str(article["id"]), host_of(article.get("url") or ""))
@@ -213,10 +213,7 @@ class NewsDedupPipeline:
 
     async def _on_failed(self, item: Any) -> None:
         """Remove the reservation of an item that a later pipeline did not accept."""
-        decision = _take_passed()
-        if decision is None:
-            return
-        if await self._client.release(decision):
+        if (decision := _take_passed()) is not None and await self._client.release(decision):
             self._count("undone")
 
     def _count(self, stat: str) -> None:
@@ -224,10 +221,18 @@ class NewsDedupPipeline:
             self._stats.inc_value(f"newsdedup/{stat}")
 
 
-def _parse_choice(value: str, name: str, *allowed: str) -> str:
-    if value not in allowed:
+def _refuse_unknown(settings: Any) -> None:
+    own = {str(name) for name in settings if str(name).startswith("NEWSDEDUP_")}
+    for name in sorted(own - _SETTINGS):
+        near = difflib.get_close_matches(name, _SETTINGS, n=1, cutoff=0.0)[0]
+        raise ConfigurationError(f"{name}: there is no such setting; did you mean {near}?")
+
+
+def _parse_choice(settings: Any, name: str, *allowed: str) -> str:
+    """The value of a setting whose default is the first one allowed."""
+    if (value := settings.get(name, allowed[0])) not in allowed:
         raise ConfigurationError(f"{name}: expected one of {', '.join(allowed)}, found {value!r}.")
-    return value
+    return str(value)
 
 
 def _parse_field_map(overrides: Mapping[str, str]) -> dict[str, str]:

@@ -25,13 +25,10 @@ def add_dedupe_command(commands: Any) -> None:
     _add_io_options(command.add_argument_group("input and output"))
     _add_grouping_options(command.add_argument_group("grouping"))
     _add_execution_options(command.add_argument_group("execution"))
-    command.add_argument(
-        "--load",
-        action="store_true",
-        help="load the deduplicated articles into an index (--server or --store)",
-    )
+    command.add_argument("--load", action="store_true", help="load the kept articles (--server or --store)")
     common_options.add_target_options(command)
-    common_options.add_policy_options(command, (*common_options.SERVICE_SETTINGS, "max_body_bytes"))
+    settings = (*common_options.SERVICE_SETTINGS, "max_body_bytes")
+    common_options.add_settings_options(command, settings, profiles=True)
 
 
 def add_replay_command(commands: Any) -> None:

@@ -12,7 +12,6 @@ from aggregator.cli.common_options import (
     LOG_SETTINGS,
     MODEL_SETTINGS,
     add_command,
-    add_policy_options,
     add_settings_options,
     positive_int,
 )
@@ -334,7 +333,7 @@ def _add_open_benchmark(protocols: Any) -> None:
 def _add_common_options(command: argparse.ArgumentParser) -> None:
     add_column_option(command, COLUMNS)
     _add_json_option(command)
-    add_policy_options(command, POLICY_SETTINGS)
+    add_settings_options(command, POLICY_SETTINGS, profiles=True)
 
 
 def _add_errors_option(command: argparse.ArgumentParser) -> None:

@@ -21,6 +21,7 @@ RESEMBLANCE_TOLERANCE = 0.01
 MAX_PASSAGES = 5
 MAX_PASSAGE_CHARS = 240
 MAX_FIGURES = 20
+MAX_OWN_OF_SHORTENED = 0.05  # half a last word, or "Read more at ..."
 MIN_PASSAGE_WORDS = 3  # shorter runs are spelling and punctuation
 
 
@@ -49,6 +50,11 @@ class Publication:
     def source(self) -> str:
         """The outlet, "" if unknown."""
         return self.record.source
+
+    @property
+    def outlet(self) -> str:
+        """The key of the outlet, "" if unknown."""
+        return outlet_key(self.record.source)
 
     @property
     def arrived_ms(self) -> int:
@@ -128,7 +134,7 @@ class Lineage:
     @property
     def sources(self) -> set[str]:
         """The keys of the outlets that published it, "" among them if one is unknown."""
-        return {outlet_key(step.publication.source) for step in self.steps}
+        return {step.publication.outlet for step in self.steps}
 
     @property
     def outlets(self) -> int:
@@ -138,8 +144,8 @@ class Lineage:
     @property
     def is_first_certain(self) -> bool:
         """Whether the outlets stated different times, and the first arrived first or was declared as past."""
-        first, own = self.first.record, outlet_key(self.first.source)
-        others = [s.publication for s in self.steps if outlet_key(s.publication.source) != own]
+        first = self.first.record
+        others = [s.publication for s in self.steps if s.publication.outlet != self.first.outlet]
         known = all(p.basis == "published" for p in [self.first, *others])
         arrived = first.backfill or all(first.first_version < p.record.first_version for p in others)
         return not others or (known and arrived and others[0].at_ms > self.first.at_ms)
@@ -192,12 +198,8 @@ def _plain(title: str) -> str:
 
 
 def _estimate(earlier: ArticleRecord, later: ArticleRecord) -> tuple[float, float]:
-    before, after = earlier.sketch.size, later.sketch.size
-    if not before or not after:
-        return 0.0, 1.0
-    resemblance = estimate_overlap(earlier.sketch, later.sketch).resemblance
-    shared = resemblance / (1 + resemblance) * (before + after)
-    return min(1.0, shared / before), max(0.0, 1 - shared / after)
+    shared = estimate_overlap(earlier.sketch, later.sketch).shared  # all of a text that was only cut
+    return shared / max(1, earlier.sketch.size), 1 - shared / max(1, later.sketch.size)
 
 
 def _text_changes(
@@ -236,9 +238,11 @@ def describe(changes: Changes) -> str:
     if changes.same_text:
         return "the same text" + (", another headline" if changes.headline_changed else ", word for word")
     about = "" if changes.texts else "about "
-    parts = [f"keeps {about}{changes.kept:.0%} of the wording"]
-    if round(changes.own, 2):
-        parts.append(f"{about}{changes.own:.0%} is its own")
+    if changes.own < min(MAX_OWN_OF_SHORTENED, (1 - changes.kept) / 4):
+        parts = [f"shortened copy with {about}{changes.kept:.0%} of the original"]
+    else:
+        parts = [f"keeps {about}{changes.kept:.0%} of the wording"]
+        parts += [f"{about}{changes.own:.0%} is its own"] if round(changes.own, 2) else []
     if changes.figures_cut or changes.figures_added:
         parts.append(f"figures: {changes.figures_cut} left out, {changes.figures_added} new")
     if changes.headline_changed:

@@ -169,20 +169,15 @@ class SourceCounter:
     """Counts a window group by group; run ``steps`` to the end, then ``report``."""
 
     def __init__(self, publications: Publications) -> None:
-        self._window = publications
+        self.window = publications
         self._counts: dict[int, _Counts] = defaultdict(_Counts)
         self.shared: dict[Pair, SharedTexts] = {}
         self.texts: Counter[int] = Counter()
         self._shared_groups: list[tuple[int, ...]] = []  # outlets of each text, in order of publication
 
-    @property
-    def outlets(self) -> tuple[str, ...]:
-        """Names by outlet number."""
-        return self._window.outlets
-
     def steps(self) -> Iterator[None]:
         """Count; yields after each GROUPS_PER_STEP texts of several articles."""
-        window = self._window
+        window = self.window
         articles = np.bincount(window.outlet, minlength=len(window.outlets))
         starts = np.flatnonzero(np.diff(window.group, prepend=np.uint64(0)) != 0)
         ends = np.append(starts[1:], len(window))
@@ -231,7 +226,7 @@ class SourceCounter:
 
     def report(self, computed_ms: int, since_ms: int | None) -> SourcesReport:
         """The statistics of everything counted."""
-        window = self._window
+        window = self.window
         articles = np.bincount(window.outlet, minlength=len(window.outlets))
         undated = np.bincount(window.outlet[~window.is_dated], minlength=len(window.outlets))
         ranked = sorted(
@@ -257,7 +252,7 @@ class SourceCounter:
     def _source(self, outlet: int, articles: int, undated: int, family: int | None) -> SourceStatistics:
         counts = self._counts.get(outlet) or _Counts()
         return SourceStatistics(
-            name=self._window.outlets[outlet],
+            name=self.window.outlets[outlet],
             articles=articles,
             originals=articles - counts.copies - counts.repeats,
             copies=counts.copies,
@@ -268,7 +263,7 @@ class SourceCounter:
             copied_from=self._partners(counts.copied_from),
             copied_by=self._partners(counts.copied_by),
             family=family,
-            extraction=self._window.health[outlet],
+            extraction=self.window.health[outlet],
         )
 
     def _families(self, families: list[list[int]], family_of: dict[int, int]) -> tuple[Family, ...]:
@@ -285,12 +280,10 @@ class SourceCounter:
                     first[family][members[0]] += 1
         return tuple(
             Family(
-                tuple(self._window.outlets[outlet] for outlet in members), texts[n], self._partners(first[n])
+                tuple(self.window.outlets[outlet] for outlet in members), texts[n], self._partners(first[n])
             )
             for n, members in enumerate(families)
         )
 
     def _partners(self, counter: Counter[int]) -> tuple[Partner, ...]:
-        return tuple(
-            Partner(self._window.outlets[n], count) for n, count in counter.most_common(MAX_PARTNERS)
-        )
+        return tuple(Partner(self.window.outlets[n], count) for n, count in counter.most_common(MAX_PARTNERS))

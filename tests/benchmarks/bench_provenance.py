@@ -334,7 +334,7 @@ async def measure(stored: Stored) -> Pairs:
         scores.append(f"{tolerance:g}: {other.edges_right / other.found:.3f}")
     print(f"  edges right by tolerance  {', '.join(scores)}")
     counter = await stored.natural_counter()
-    return pairs_of(counter, counter.outlets)
+    return pairs_of(counter, counter.window.outlets)
 
 
 def print_families(found: dict[str, Pairs]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import permutations
@@ -125,6 +126,27 @@ def test_stored_texts_show_what_was_cut_and_added() -> None:
     assert "figures: 1 left out, 1 new" in describe(changes)
 
 
+@pytest.mark.parametrize("sentences", [30, 60, 200])
+@pytest.mark.parametrize("share", [0.3, 0.45, 0.6])
+@pytest.mark.parametrize("has_texts", [False, True])
+def test_a_text_that_ends_early_is_a_shortened_copy(sentences: int, share: float, has_texts: bool) -> None:
+    """Nothing of it is its own, neither by samples of both texts nor if it ends within a word."""
+    text = story(sentences, sentences)
+    cut = text[: int(len(text) * share)]
+    changes = changes_between(record("a", text), record("b", cut), (text, cut) if has_texts else None)
+
+    said = re.match(r"shortened copy with (?:about )?(\d+)% of the original$", describe(changes))
+    assert said and abs(int(said[1]) / 100 - share) < (0.03 if has_texts else 0.12)
+
+
+def test_a_copy_with_passages_of_its_own_is_not_only_shortened() -> None:
+    """It says how much is its own."""
+    own = story(5, 30)[:800] + " " + story(9, 4)
+    changes = changes_between(record("a", story(5, 30)), record("b", own), (story(5, 30), own))
+
+    assert re.match(r"keeps \d+% of the wording; \d+% is its own", describe(changes))
+
+
 def test_without_texts_the_changes_are_estimated() -> None:
     """Sketches give the shares, hashes the number of figures; no passages."""
     text = story(4, 30)
@@ -135,7 +157,7 @@ def test_without_texts_the_changes_are_estimated() -> None:
     assert abs(changes.kept - 0.5) < 0.1 and changes.own < 0.1
     assert (changes.figures_cut, changes.figures_added) == (1, 0)
     assert changes.headline_changed
-    assert describe(changes).startswith("keeps about ")
+    assert describe(changes).startswith("shortened copy with about ")
 
 
 def test_equal_texts() -> None:

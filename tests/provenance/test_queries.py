@@ -143,12 +143,50 @@ async def test_an_event_without_stored_articles(built: Core) -> None:
     assert (found.first, found.outlets, found.texts, found.articles) == (None, (), (), 0)
 
 
-async def test_copies_by_an_outlet_that_an_event_has_are_found(built: Core) -> None:
-    """Copies of its text or of another outlet's, without those of outlets that the event does not have."""
-    await built.post("a", TEXT, source="A", published_at_ms=at(0))
-    await built.post("b", story(2, 20), source="B", published_at_ms=at(1))
-    await built.post("b-of-a", edited(TEXT, 1), source="B", published_at_ms=at(2))
-    await built.post("c-of-a", edited(TEXT, 1), source="C", published_at_ms=at(3))
-    found = await ProvenanceQueries(built.index).repeats(["a", "b"])
+COPIES = {  # by id: outlet, minute of publication, text
+    "short": ("B", 0, story(2, 20)),
+    "report": ("A", 10, TEXT),
+    "copy": ("B", 20, TEXT),
+    "again": ("B", 30, TEXT),
+    "stranger": ("C", 40, TEXT),
+}
 
-    assert [record.id for record in found] == ["b-of-a"]
+
+@pytest.mark.parametrize(
+    "arrivals",
+    [
+        ("short", "report", "copy", "again", "stranger"),
+        ("report", "short", "copy", "again", "stranger"),
+        ("report", "short", "again", "copy", "stranger"),
+        ("report", "short", "stranger", "again", "copy"),
+    ],
+)
+async def test_a_copy_that_is_not_counted_is_among_those_of_its_text(
+    built: Core, arrivals: tuple[str, ...]
+) -> None:
+    """The outlet has another article in the event; only what it publishes again itself is a repeat."""
+    for id_ in arrivals:
+        source, minute, text = COPIES[id_]
+        await built.post(id_, text, source=source, published_at_ms=at(minute))
+    queries = ProvenanceQueries(built.index)
+    times = {"short": at(0), "report": at(10)}
+    found = await queries.of_event(times, "short", (), ())
+
+    assert [[step.record.id for step in text.steps] for text in found.texts] == [["report", "copy"]]
+    assert found.texts[0].steps[1].parent == 0
+    assert [record.id for record in found.repeats] == ["again"]
+    assert (found.articles, [entry.kind for entry in found.outlets]) == (2, ["first", "own"])
+    without = await queries.of_event(times, "short", (), {"copy", "again"})  # editors removed them
+    assert (without.texts, without.repeats) == ((), ())
+
+
+async def test_a_copy_that_arrived_before_its_original_is_counted(built: Core) -> None:
+    """Then the original is the article that came later, and nothing is left out."""
+    for id_ in ("short", "copy", "report"):
+        source, minute, text = COPIES[id_]
+        await built.post(id_, text, source=source, published_at_ms=at(minute))
+    times = {"short": at(0), "copy": at(20), "report": at(10)}
+    found = await ProvenanceQueries(built.index).of_event(times, "short", (), ())
+
+    assert [[step.record.id for step in text.steps] for text in found.texts] == [["report", "copy"]]
+    assert found.repeats == ()

@@ -13,12 +13,12 @@ from aggregator.contract import responses as out
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime, to_datetime_or_none
 from aggregator.contract.requests import SourcesQuery, SourceTrustIn
 from aggregator.events.detection.numbers import independent, times_of
+from aggregator.events.event import Event
 from aggregator.http.app_keys import SERVICE
-from aggregator.http.handlers.event_views import load_event_items
 from aggregator.provenance.audit import audit
 from aggregator.provenance.directory import families_among, select
 from aggregator.provenance.lineage import Changes, Lineage, Step, TextChanges, describe
-from aggregator.provenance.queries import OutletEntry
+from aggregator.provenance.queries import EventProvenance, OutletEntry
 from aggregator.provenance.statistics import SourcesReport, SourceStatistics
 from aggregator.time_units import MINUTE_MS
 
@@ -34,11 +34,7 @@ async def of_article(request: web.Request, id_: str) -> out.ProvenanceOut:
 
 async def of_event(service: Service, id_: str) -> out.EventProvenanceOut:
     """Get which outlet had an event first, who followed, and which outlets share texts."""
-    event = await service.events.repository.get(id_)
-    doubtful = {item.id for item in (await load_event_items(service, event)).items if item.doubtful}
-    first_id = event.first[1] if event.first else ""
-    found = await service.articles.provenance.of_event(times_of(event), first_id, doubtful)
-    families = families_among(await service.articles.sources.report(), event.sources)
+    event, found, families = await load_event(service, id_)
     return fields_of(
         found,
         out.EventProvenanceOut,
@@ -49,6 +45,14 @@ async def of_event(service: Service, id_: str) -> out.EventProvenanceOut:
         independent=independent(event.sources, families),
         texts=[_text_out(text) for text in found.texts],
     )
+
+
+async def load_event(service: Service, id_: str) -> tuple[Event, EventProvenance, list[tuple[str, ...]]]:
+    """An event, who had it first, and the families of its outlets. Raises NotFound, StoreUnavailable."""
+    event = await service.events.repository.get(id_)
+    first_id, removed = event.first[1] if event.first else "", event.removed if event.sightings else None
+    found = await service.articles.provenance.of_event(times_of(event), first_id, event.doubtful, removed)
+    return event, found, families_among(await service.articles.sources.report(), event.sources)
 
 
 async def list_sources(request: web.Request, query: SourcesQuery) -> out.SourcesOut:

@@ -95,8 +95,9 @@ PAGES = web.AppKey("pages", Pages)
 
 
 def html_response(request: web.Request, template: str, **values: Any) -> web.Response:
-    """A rendered page (see ``Pages.render``), or 304 if the client has it already."""
-    body = request.app[PAGES].render(template, user=caller_name(request), **values)
+    """A rendered page (see ``Pages.render``) of ``now_ms``, or 304 if the client has it already."""
+    of_request = {"user": caller_name(request), "now_ms": request.app[SERVICE].clock()}
+    body = request.app[PAGES].render(template, **of_request, **values)
     return conditional_response(request, body, "text/html")
 
 

@@ -21,13 +21,14 @@ from aggregator.app import Service
 from aggregator.contract.requests import SourcesPageQuery
 from aggregator.domain import ArticleRecord, RelatedItem
 from aggregator.errors import NotFound
-from aggregator.events.detection.numbers import independent, times_of
+from aggregator.events.detection.numbers import independent
 from aggregator.events.event import Event, title_of
 from aggregator.events.newsroom import are_apart, undoable_actions
 from aggregator.events.selection import EventFilter, severity
 from aggregator.events.storylines import Development
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, load_storyline
+from aggregator.http.handlers.provenance import load_event
 from aggregator.http.pages import cards, html_response
 from aggregator.http.pages.days import reader_zone
 from aggregator.http.pages.filters import query_value
@@ -152,9 +153,7 @@ async def story(request: web.Request, service: Service, id_: str) -> web.Respons
     position = await service.events.broadcaster.latest_position()
     zone, now_ms = reader_zone(request), service.clock()
     events, found = await load_storyline(service, id_, zone)
-    items = Counter[int]()
-    for event in events:
-        items.update(dict(event.timeline))
+    items = sum((Counter(dict(event.timeline)) for event in events), Counter[int]())
     span = min(items, default=0), max(items, default=0)
     return html_response(
         request,
@@ -212,10 +211,7 @@ async def article_provenance(request: web.Request, id_: str) -> web.Response:
 
 async def event_provenance(request: web.Request, service: Service, id_: str) -> web.Response:
     """Page: which outlet had an event first, and who followed."""
-    event = await service.events.repository.get(id_)
-    first_id = event.first[1] if event.first else ""
-    found = await service.articles.provenance.of_event(times_of(event), first_id, event.doubtful)
-    families = families_among(await service.articles.sources.report(), event.sources)
+    event, found, families = await load_event(service, id_)
     return html_response(
         request,
         "event_provenance.html",
@@ -223,7 +219,6 @@ async def event_provenance(request: web.Request, service: Service, id_: str) -> 
         event=event,
         card=cards.make_card(event, service.clock()),
         found=found,
-        repeats=await service.articles.provenance.repeats(event.items) if event.sightings else [],
         families=families,
         independent=independent(event.sources, families),
     )

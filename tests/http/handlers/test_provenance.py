@@ -124,9 +124,30 @@ async def test_an_uncertain_first_is_not_called_the_same_time(
     assert "earliest, not certain" in page and "same time" not in page
     assert "the first article of this event is no longer stored, or is doubtful" in page
     left_out = page.partition('id="repeats"')[2].partition("</section>")[0]
-    assert "1 repeat</a> by the same outlets is not counted" in page
+    assert "1 further copy</a> by the same outlets is not counted" in page
     assert "by outlets that are in the list above" in left_out and "still stored" not in left_out
     assert "Sent again" in left_out and "Original" not in left_out
+    assert re.search('id="as-of" data-live-whole>As of <time datetime="[^"]*" data-exact>', page)
+
+
+async def test_a_copy_by_an_outlet_with_another_article_is_shown_with_its_text(
+    client: Client, service: Service, stored: None
+) -> None:
+    """Not as a repeat: the outlet had not published that text before."""
+    await post(client, "c", story(77), "C", 5, "Own lines")
+    await post(client, "c/2", TEXT, "C", 50, "Word for word")
+    times = (*AGROUND.times, AGROUND.times[0] + 5 * 60_000)
+    told = replace(event("e1", "Ferry aground", (*AGROUND.items, "c"), times=times), sightings=1)
+    await commit_event(service.events.repository, "fired", told, EVENT_MS)
+    page = await (await client.get("/events/e1/provenance")).text()
+    texts = (await (await client.get("/v1/events/e1/provenance")).json())["texts"]
+
+    assert texts[0]["steps"][-1]["article"]["id"] == "c/2" and texts[0]["outlets"] == 3
+    shared, left_out = page.partition('id="texts"')[2], page.partition('id="repeats"')[2]
+    assert "Word for word" in shared and "not counted: another article of this outlet is" in shared
+    left_out = left_out.partition("</section>")[0]
+    assert 'shown <a href="#texts">with that text' in left_out
+    assert "Word for word" not in left_out and "still stored" not in left_out
 
 
 async def test_a_first_that_arrived_late_or_not_alone_is_said_to(client: Client, service: Service) -> None:

@@ -4,7 +4,7 @@ import { updateTimes } from "./times.js";
 import { arrange, showNewEvents } from "./new_events.js";
 import { openStream } from "./stream.js";
 
-const POLL_MS = { events: 4000, health: 4000, report: 20000, desks: 5000 };
+const POLL_MS = { events: 4000, health: 4000, report: 20000, desks: 5000, provenance: 60000 };
 const RETRY_MS = 5000;
 const DEBOUNCE_MS = 250;
 const BAR_HEIGHT_PX = 60;

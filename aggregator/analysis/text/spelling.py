@@ -38,13 +38,13 @@ def without_umlauts(word: str) -> str:
     return _UMLAUT_DIGRAPH.sub("", plain) if "ae" in plain or "oe" in plain or "ue" in plain else plain
 
 
+@lru_cache(maxsize=1 << 14)
 def compared_form(word: str, lang: str) -> str:
     """The spelling of one word: not empty, without spaces."""
     form = word if (is_plain := _PLAIN.fullmatch(word)) else without_umlauts(word)
     if not is_plain and not word.isascii():
         form = _NASAL.sub("\u0902", _OPTIONAL_POINTS.sub("", form))
-        if form.endswith("ة"):
-            form = f"{form[:-1]}ه"
+        form = f"{form[:-1]}ه" if form.endswith("ة") else form
         if _CYRILLIC.search(form) and _LATIN.search(form):
             form = _in_one_alphabet(form)
         if form.isdecimal():
@@ -74,9 +74,8 @@ def numbers(lang: str) -> dict[str, str]:
     tens = {w: int(n) for w, n in words.items() if n.isdigit() and _MIN_TENS <= int(n) < 100 and n[-1] == "0"}
     for order, link in table("compound", lang).items():
         for ten, value in tens.items():
-            units_first = order == "u"
             compounds = {
-                f"{u}{link}{ten}" if units_first else f"{ten}{u}": value + n for u, n in units.items()
+                f"{u}{link}{ten}" if order == "u" else f"{ten}{u}": value + n for u, n in units.items()
             }
             if lang == "it":  # ventotto
                 compounds |= {f"{ten[:-1]}otto": value + 8}
@@ -84,6 +83,7 @@ def numbers(lang: str) -> dict[str, str]:
     return {without_umlauts(word): value for word, value in words.items()}
 
 
+@lru_cache(maxsize=1 << 14)
 def is_part_of_figure(word: str, lang: str, form: str) -> bool:
     """Whether a word of this ``compared_form`` may join its neighbors: a number, unit, sign or initial."""
     return lang not in _UNMERGED_LANGUAGES and (
@@ -106,11 +106,11 @@ def normalize_spelling(words: Sequence[str], lang: str) -> list[str]:
     """The words, and Korean syllables, in the spelling in which texts are compared."""
     if lang == "ko":
         return [compared_form(syllable, lang) for syllable in "".join(words)]
-    forms = {word: compared_form(word, lang) for word in words}
+    forms = {word: compared_form(word, lang) for word in set(words)}
+    joins = {word: is_part_of_figure(word, lang, form) for word, form in forms.items()}
     compared: list[str] = []
-    for joins, group in groupby(words, key=lambda word: is_part_of_figure(word, lang, forms[word])):
-        run = list(group)
-        compared += join_figures(run, lang) if joins else map(forms.__getitem__, run)
+    for is_figure, run in groupby(words, key=joins.__getitem__):
+        compared += join_figures([*run], lang) if is_figure else map(forms.__getitem__, run)  # noqa: B031
     return compared
 
 

@@ -146,6 +146,50 @@ async def test_a_phone_shows_events_at_once_with_their_facts(
                 assert outer and inner and inner["y"] + inner["height"] <= outer["y"] + outer["height"], part
 
 
+# Parts of a row that are outside of it, not visible in full or over another part.
+ROW_FAULTS = """row => {
+    const texts = ["h2 a", ".facts > *", ".sources", ".counts dt", ".counts dd", ".row-actions button"];
+    const parts = [...row.querySelectorAll(texts)]
+        .filter(part => part.checkVisibility({ opacityProperty: true }));
+    const [outer, ...boxes] = [row, ...parts].map(part => part.getBoundingClientRect());
+    const isCut = box => box && box.scrollHeight > box.clientHeight + 1;
+    const areOver = (a, b) => a !== b && a.left < b.right - 1 && b.left < a.right - 1
+        && a.top < b.bottom - 4 && b.top < a.bottom - 4;
+    return parts.filter((part, n) => boxes[n].right > outer.right || boxes[n].bottom > outer.bottom
+            || isCut(part.closest(".facts, .counts")) || boxes.some(other => areOver(boxes[n], other)))
+        .map(part => part.textContent.trim());
+}"""
+LOW_TARGETS = """links => links.map(link => [link.getBoundingClientRect().height, link.textContent])
+    .filter(([height]) => 0 < height && height < 24)"""
+
+
+@pytest.mark.parametrize("density", ["compact", "comfortable"])
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_no_part_of_a_row_is_cut_off_or_over_another(
+    browser: Browser, client: Client, service: FakeService, width: int, density: str
+) -> None:
+    """With a newer figure, a development, doubtful articles and a long name; its numbers are in one line."""
+    tolls = ((EVENT_MS, "dead", 176), (EVENT_MS, "injured", 1240))
+    service.fake_events.stored = [
+        event(
+            "e1", "Chemical plant explosion shakes Port Lindow: 12 dead, 90 injured", ["a0"], size=1346,
+            languages=("en",), tolls=tolls, developments=((EVENT_MS, ("ammonia", "evacuated", "hospital")),),
+            doubtful=("a0",), assignee="Maximiliane Mustermann-Karlsson", sources=("Harbour Courier",) * 25,
+        ),
+    ]  # fmt: skip
+    async with opened(browser, client.make_url("/"), viewport={"width": width, "height": 900}) as page:
+        await page.evaluate("density => localStorage.setItem('aggregator.density', density)", density)
+        await page.reload()
+        row = page.locator("#events > li")
+        for said in ("newest figure: 176 dead, 1\u202f240 injured", "Maximiliane", "hospital", "1 doubtful"):
+            await expect(row).to_contain_text(said)
+        assert await row.evaluate(ROW_FAULTS) == []
+        numbers = [await dd.bounding_box() for dd in await row.locator(".counts dd:not(.doubtful)").all()]
+        assert len({round(box["y"]) for box in numbers if box}) == 1
+        assert (headline := await row.locator("h2 a").bounding_box()) and headline["width"] >= 300
+        assert await page.locator("main :is(a, summary)").evaluate_all(LOW_TARGETS) == []
+
+
 async def test_a_phone_has_charts_in_their_cards_and_one_line_of_tools(
     browser: Browser, client: Client, service: FakeService
 ) -> None:

@@ -329,6 +329,27 @@ async def test_the_columns_of_the_spread_table_are_apart(
         assert await overflow_px(page) <= 0
 
 
+async def test_a_phone_has_whole_figures_and_a_way_to_the_articles(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """Four figures of each kind, the others behind a disclosure: no box that scrolls cuts a row."""
+    for n in range(24):
+        body = {"id": f"a{n}", "source": f"Outlet {n % 9}", "lang": "en", "text": f"Report {n} of the ferry."}
+        title = f"Ferry sinks off Brackwater: {n // 2 + 3} dead, {n // 2 + 30} injured"
+        await client.post("/v1/articles", json={**body, "title": title})
+    service.fake_events.stored = [event("e1", "Ferry sinks off Brackwater", [f"a{n}" for n in range(24)])]
+    async with opened(browser, client.make_url("/events/e1"), viewport={"width": 390, "height": 844}) as page:
+        await expect(page.locator(".figures tbody tr:visible")).to_have_count(8)
+        await page.get_by_text("Earlier figures").click()
+        await expect(page.locator(".figures tbody tr:visible")).to_have_count(24)
+        link = page.get_by_role("link", name="All 24 articles")
+        box = await link.bounding_box()
+        assert box and box["y"] < 844
+        await link.click()
+        await expect(page.get_by_role("heading", name="Articles")).to_be_in_viewport()
+        assert await overflow_px(page) <= 0
+
+
 async def test_a_phone_has_all_actions_in_one_line(
     browser: Browser, client: Client, service: FakeService
 ) -> None:

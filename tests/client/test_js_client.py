@@ -158,9 +158,60 @@ async def test_both_clients_get_the_same_results(caplog: pytest.LogCaptureFixtur
     assert {**by_node, "log": sorted(by_node["log"])} == {**by_python, "log": sorted(LOG)}
 
 
+async def run_code(code: str, url: str) -> Any:
+    """What a script prints as JSON; its arguments are the module of the client and the URL."""
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    arguments = ["node", "--input-type=module", "-e", code, str(PACKAGE / "aggregator-client.mjs"), url]
+    process = await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE)
+    output, _ = await process.communicate()
+    return json.loads(output)
+
+
+async def test_an_option_that_does_not_exist_is_refused() -> None:
+    """Without effect, it would fail open, store instead of check, or keep what is to be taken down."""
+    code = """
+        const { Client } = await import(process.argv[1]);
+        const client = new Client(process.argv[2]);
+        const options = [
+          { on_failure: "closed" }, { deadlineS: -1 }, { deadlineMs: "500" }, { timeout: 3 },
+          { backfil: true },
+        ];
+        const calls = [
+          ...options.map((given) => async () => new Client(process.argv[2], given)),
+          () => client.submitMany([], { dry_run: true }),
+          () => client.delete("a", { take_down: true }),
+          () => client.delete("a", { undo: true, takeDown: false }),
+        ];
+        const results = calls.map((call) => call().then(String, (error) => `${error.name} ${error.message}`));
+        console.log(JSON.stringify(await Promise.all(results)));
+    """
+    requests = []
+
+    async def handler(request: web.Request) -> web.Response:
+        requests.append((request.method, str(request.rel_url)))
+        return web.Response(status=204)
+
+    async with misbehaving.serving(handler) as url:
+        results = await run_code(code, url)
+
+    no_such = "there is no such option; "
+    assert results == [
+        f"TypeError on_failure: {no_such}did you mean onFailure?",
+        f"TypeError deadlineS: {no_such}did you mean deadlineMs?",
+        "TypeError deadlineMs, batchDeadlineMs: expected a number above 0, found string 500.",
+        f"TypeError timeout: {no_such}allowed: key, deadlineMs, batchDeadlineMs, onFailure, concurrency, "
+        "backfill, log.",
+        f"TypeError backfil: {no_such}did you mean backfill?",
+        f"TypeError dry_run: {no_such}did you mean dryRun?",
+        f"TypeError take_down: {no_such}did you mean takeDown?",
+        "true",
+    ]
+    assert requests == [("DELETE", "/v1/articles/a?undo=true&take_down=false")]
+
+
 async def test_a_failed_batch_loses_no_decision() -> None:
     """Failing closed, the error has the decisions so far, "unknown" for those without an answer."""
-    module = SCRIPT.parents[2] / "packages" / "client" / "js" / "aggregator-client.mjs"
     code = """
         const { Client } = await import(process.argv[1]);
         const client = new Client(process.argv[2], { onFailure: "closed", batchDeadlineMs: 1 });
@@ -169,11 +220,9 @@ async def test_a_failed_batch_loses_no_decision() -> None:
         console.log(JSON.stringify([error.name, error.decisions.map(({ verdict }) => verdict)]));
     """
     async with misbehaving.serving(misbehaving.problem(503, "store_unavailable")) as url:
-        arguments = ["node", "--input-type=module", "-e", code, str(module), url]
-        process = await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE)
-        output, _ = await process.communicate()
+        results = await run_code(code, url)
 
-    assert json.loads(output) == ["Unavailable", ["unknown"] * 256]
+    assert results == ["Unavailable", ["unknown"] * 256]
 
 
 def test_the_code_agrees_with_the_declarations() -> None:

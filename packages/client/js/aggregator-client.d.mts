@@ -51,6 +51,7 @@ export class Rejected extends Error {
 }
 
 export class Client {
+  /** Throws TypeError for an unknown option or an invalid value. */
   constructor(url?: string, options?: ClientOptions);
   /** Number of articles by outcome, such as "duplicate" or "unchecked/timeout". */
   get counts(): Record<string, number>;
@@ -73,8 +74,11 @@ export class Client {
   reservation<T>(article: ArticleIn, body: (decision: Decision) => T | Promise<T>): Promise<T>;
   /** A stored article. */
   get(id: string): Promise<ArticleOut>;
-  /** Deletes an article; false if it is not stored. `takeDown`: true refuses its text, false lifts that. */
-  delete(id: string, options?: { takeDown?: boolean }): Promise<boolean>;
+  /**
+   * Deletes an article; false if it is not stored. `undo`: your database does not have it; copies that were not to
+   * keep leave, too. `takeDown`: true refuses its text, false lifts that.
+   */
+  delete(id: string, options?: { undo?: boolean; takeDown?: boolean }): Promise<boolean>;
   /** All articles of its duplicate group, the canonical one first. */
   copies(id: string): Promise<CopiesOut>;
   /** Articles related to a stored one; without an id, of top stories, then recent. */

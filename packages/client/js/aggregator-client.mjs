@@ -33,6 +33,7 @@ const BATCH_LINES = 256;
 const WARNING_INTERVAL_MS = 60_000;
 const ERROR_SHARE = 0.01;
 const RETRYABLE_STATUSES = new Set([408, 429, 502, 503, 504]);
+const CLIENT_OPTIONS = ["key", "deadlineMs", "batchDeadlineMs", "onFailure", "concurrency", "backfill", "log"];
 const UNREACHED_KINDS = new Set(["connection_refused", "name_resolution", "tls"]); // nothing was sent
 const TAKEN_DOWN = "taken_down";
 const FORGOTTEN = "The store of the service had forgotten what it held; see its /readyz";
@@ -130,6 +131,7 @@ class Outcomes {
 export class Client {
   /** @param {string} [url] @param {import("./aggregator-client.mjs").ClientOptions} [options] */
   constructor(url = "http://127.0.0.1:8080", options = {}) {
+    checkNames(options, CLIENT_OPTIONS);
     const onFailure = options.onFailure ?? "open";
     if (!/^https?:\/\//.test(url)) throw new TypeError(`${url} is not an http:// or https:// URL.`);
     if (onFailure !== "open" && onFailure !== "closed") {
@@ -141,7 +143,8 @@ export class Client {
     this._deadlineMs = options.deadlineMs ?? 2_000;
     this._batchDeadlineMs = options.batchDeadlineMs ?? 60_000;
     for (const limitMs of [this._deadlineMs, this._batchDeadlineMs]) {
-      if (!(limitMs > 0)) throw new TypeError(`deadlineMs, batchDeadlineMs: expected a number above 0, found ${limitMs}.`);
+      if (typeof limitMs === "number" && limitMs > 0) continue;
+      throw new TypeError(`deadlineMs, batchDeadlineMs: expected a number above 0, found ${typeof limitMs} ${limitMs}.`);
     }
     this._failsOpen = onFailure === "open";
     this._query = options.backfill ? "?backfill=true" : "";
@@ -176,6 +179,7 @@ export class Client {
 
   /** @param {Iterable<ArticleIn>} articles @param {{dryRun?: boolean}} [options] */
   async submitMany(articles, options = {}) {
+    checkNames(options, ["dryRun"]);
     if (typeof articles === "string") throw new TypeError("articles: expected an array, found one string.");
     const all = [...articles];
     /** @type {Decision[]} */
@@ -241,9 +245,12 @@ export class Client {
     return this._json("GET", `/v1/articles/${encodeURIComponent(id)}`);
   }
 
-  /** @param {string} id @param {{takeDown?: boolean}} [options] */
-  delete(id, options = {}) {
-    return this._delete(id, options.takeDown === undefined ? "" : `?take_down=${options.takeDown}`);
+  /** @param {string} id @param {{undo?: boolean, takeDown?: boolean}} [options] */
+  async delete(id, options = {}) {
+    checkNames(options, ["undo", "takeDown"]);
+    const { undo, takeDown } = options;
+    const given = { ...(undo ? { undo } : {}), ...(takeDown === undefined ? {} : { take_down: takeDown }) };
+    return this._delete(id, queryOf(given));
   }
 
   /** @param {string} id @param {string} query */
@@ -488,6 +495,31 @@ export class Client {
     const retryAfterMs = /^\d+$/.test(after) ? 1000 * Number(after) : 0;
     return { status: response.status, text: await response.text(), retryAfterMs };
   }
+}
+
+/**
+ * Throws TypeError for an option that does not exist, which would silently have no effect.
+ *
+ * @param {object} options @param {string[]} names
+ */
+function checkNames(options, names) {
+  const unknown = Object.keys(options).find((name) => !names.includes(name));
+  if (unknown === undefined) return;
+  const best = names.map((name) => ({ name, likeness: likeness(unknown, name) })).sort((a, b) => b.likeness - a.likeness)[0];
+  const hint = best.likeness >= 0.4 ? `did you mean ${best.name}?` : `allowed: ${names.join(", ")}.`;
+  throw new TypeError(`${unknown}: there is no such option; ${hint}`);
+}
+
+/**
+ * Dice coefficient of the pairs of letters of two names, 0 to 1.
+ *
+ * @param {string[]} names
+ */
+function likeness(...names) {
+  const [a, b] = names.map((name) => name.toLowerCase().replaceAll("_", ""));
+  const pairs = (/** @type {string} */ name) => new Set([...name].map((_, at) => name.slice(at, at + 2)));
+  const common = [...pairs(a)].filter((pair) => pairs(b).has(pair)).length;
+  return (2 * common) / (pairs(a).size + pairs(b).size);
 }
 
 /** @param {Record<string, any>} parameters */

@@ -191,14 +191,12 @@ class IndexMaintenance(PeriodicTask):
         clock: Callable[[], int],
         clock_guard: ClockGuard | None = None,
         *,
-        time_budget_ms: int = TIME_BUDGET_MS,
         expiring_prefixes: Mapping[bytes, int] | None = None,
     ) -> None:
         super().__init__("index maintenance", MAINTENANCE_INTERVAL_S, index.store, MAINTENANCE_LEASE_KEY)
         self._index = index
         self._clock = clock
         self._clock_guard = clock_guard or ClockGuard(index, clock)
-        self._time_budget_ms = time_budget_ms
         self._pending_steps: AsyncIterator[None] | None = None
         self.jobs = SegmentMaintenance(index, expiring_prefixes=expiring_prefixes)
         self.statistics: dict[str, SpaceStatistics] = {}
@@ -238,7 +236,7 @@ class IndexMaintenance(PeriodicTask):
             self._pending_steps = self.jobs.steps(self._clock_guard.trusted_ms)
         async for _ in self._pending_steps:
             # A negative duration is a clock that was set back: end the slice rather than run on.
-            if not 0 <= self._clock() - started_ms < self._time_budget_ms:
+            if not 0 <= self._clock() - started_ms < TIME_BUDGET_MS:
                 return
         self._pending_steps = None
 

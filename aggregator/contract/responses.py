@@ -66,7 +66,7 @@ class StoryOut(Struct):
 
     id: Annotated[str, doc("Id of the first event, which may have expired.", "pool-1")]
     title: Annotated[str, doc("Headline of the event detected last.", "Brackwater swimming hall opens again")]
-    first_seen: Annotated[datetime, doc("Time of the first item.", "2026-11-20T08:00:00Z")]
+    first_seen: Annotated[datetime, doc("Time of the first item not in doubt.", "2026-11-20T08:00:00Z")]
     last_seen: Annotated[datetime, doc("Time of the last item.", "2026-11-20T09:30:00Z")]
     events: Annotated[list[EventOut], doc("Events.")]
     developments: Annotated[list[DevelopmentOut], doc("What each event brought, by day.")]

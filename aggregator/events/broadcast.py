@@ -82,15 +82,8 @@ class Subscriber:
 class ChangeBroadcaster:
     """Broadcasts the changes of one store in one process. ``poll_interval_s``: pause between two reads."""
 
-    def __init__(
-        self,
-        repository: EventRepository,
-        *,
-        poll_interval_s: float = POLL_INTERVAL_S,
-        max_subscribers: int = MAX_SUBSCRIBERS,
-    ) -> None:
-        self._repository, self._max_subscribers = repository, max_subscribers
-        self._poll_interval_s = poll_interval_s
+    def __init__(self, repository: EventRepository, *, poll_interval_s: float = POLL_INTERVAL_S) -> None:
+        self._repository, self._poll_interval_s = repository, poll_interval_s
         self._subscribers: dict[Subscriber, None] = {}
         self._reader: asyncio.Task[None] | None = None
         self._position = b""
@@ -99,7 +92,7 @@ class ChangeBroadcaster:
     @property
     def is_full(self) -> bool:
         """Whether no further subscriber is accepted: the limit is reached, or the service is stopping."""
-        return self._closed or len(self._subscribers) >= self._max_subscribers
+        return self._closed or len(self._subscribers) >= MAX_SUBSCRIBERS
 
     async def latest_position(self) -> bytes:
         """Position of the newest change; a subscription after it receives everything from now on."""

@@ -196,7 +196,7 @@ def headline_items(event: Event) -> list[str]:
 
 def headline_alternatives(records: Sequence[ArticleRecord], current_title: str) -> list[ArticleRecord]:
     """The articles with the newest headline and the best ones, all different, the best first."""
-    titled = [record for record in records if record.title]
+    titled = [*_by_headline(records).values()]
     ranked = _ranked(titled)
     found: list[ArticleRecord] = []
     taken = [_terms(current_title, titled[0].lang)] if titled else []
@@ -214,15 +214,22 @@ def headline_alternatives(records: Sequence[ArticleRecord], current_title: str) 
 
 def newest_of_outlets(records: Iterable[ArticleRecord], current_title: str) -> list[ArticleRecord]:
     """Return up to 3 articles with other headlines: the newest of each outlet, then its second."""
-    taken, ranks = {normalize(strip_desk_prefix(current_title))}, Counter[str]()
-    found: list[tuple[int, ArticleRecord]] = []
-    for record in sorted(records, key=lambda record: -record.publication_ms):
-        headline, source = normalize(strip_desk_prefix(record.title)), outlet_key(record.source)
-        if headline and headline not in taken:
-            taken.add(headline)
-            ranks[source] += 1
-            found.append((ranks[source], record))
+    found, ranks = list[tuple[int, ArticleRecord]](), Counter[str]()
+    others = _by_headline(records)
+    others.pop(normalize(strip_desk_prefix(current_title)), None)
+    for record in reversed(others.values()):
+        ranks[source := outlet_key(record.source)] += 1
+        found.append((ranks[source], record))
     return [record for _, record in sorted(found, key=itemgetter(0))[:MAX_NEWEST]]
+
+
+def _by_headline(records: Iterable[ArticleRecord]) -> dict[str, ArticleRecord]:
+    """By headline the first article that has it, in order of publication: who repeats it gets no credit."""
+    found = dict[str, ArticleRecord]()
+    for record in sorted(records, key=lambda record: record.publication_ms):
+        found.setdefault(normalize(strip_desk_prefix(record.title)), record)
+    found.pop("", None)
+    return found
 
 
 def _terms(title: str, lang: str) -> frozenset[str]:

@@ -236,7 +236,7 @@ async def test_a_tick_cancelled_by_a_stop_is_logged_without_a_traceback(
 
 
 @pytest.mark.integration
-async def test_a_run_is_short_and_the_next_one_resumes() -> None:
+async def test_a_run_is_short_and_the_next_one_resumes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The 500,000 keys of a sealed segment take more than one run of 40 ms, and all are compacted."""
     newsroom = core(MemoryStore())
     await newsroom.post("a", story(1))
@@ -244,7 +244,8 @@ async def test_a_run_is_short_and_the_next_one_resumes() -> None:
     (space,) = newsroom.index.spaces
     await newsroom.index.segments.seal(space, 0, newsroom.clock())
     # Each reading of the clock advances it by 1 ms.
-    maintenance = IndexMaintenance(newsroom.index, newsroom.clock, time_budget_ms=40)
+    maintenance = IndexMaintenance(newsroom.index, newsroom.clock)
+    monkeypatch.setattr(tasks_module, "TIME_BUDGET_MS", 40)
 
     await maintenance.run_once()
     assert maintenance.jobs.compactor.entries_removed == 0

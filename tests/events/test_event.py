@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aggregator.events.event import event_url, size_summary
+from aggregator.events.event import event_url, newest_figures, size_summary
 from tests.support.factories import event
 
 
@@ -19,3 +19,11 @@ def test_the_number_of_outlets_is_singular_or_plural() -> None:
 
     assert size_summary(one_outlet) == "16 items from 1 outlet"
     assert size_summary(replace(one_outlet, sources=("a", "b"))) == "16 items from 2 outlets"
+
+
+def test_another_headline_of_an_event_may_be_outdated() -> None:
+    """By the figures of the event, in the language of that headline."""
+    storm = event("e", "Storm kills 3", tolls=((1, "dead", 1), (2, "dead", 3)), languages=("en",))
+
+    assert newest_figures(storm) == newest_figures(storm, "Storm kills 3 sailors", "en") == ""
+    assert newest_figures(storm, "Storm kills 1 sailor", "en") == "newest figure: 3 dead"

@@ -27,6 +27,7 @@ from aggregator.events.storylines import (
     headline_items,
     latin_agreement,
     link_cosine,
+    newest_of_outlets,
     report_the_same,
     sample_items,
     to_latin,
@@ -261,6 +262,21 @@ def test_the_newest_headline_is_an_alternative() -> None:
 
     found = [each.title for each in headline_alternatives(articles, CURRENT)]
     assert "mayor resigns" in found and len(found) == MAX_ALTERNATIVES and found[-1] == "mayor resigns"
+
+
+def test_a_headline_is_credited_to_the_first_article_that_has_it() -> None:
+    """Not to a copy, which is newer."""
+    titles = (
+        "Storm shuts bridge",
+        "Ferries carry commuters",
+        "STORM SHUTS BRIDGE",
+        "Ferries carry commuters",
+    )
+    articles = [record(f"a{n}", n, title) for n, title in enumerate(titles)][::-1]
+
+    assert sorted(each.id for each in headline_alternatives(articles, CURRENT)) == ["a0", "a1"]
+    assert [each.id for each in newest_of_outlets(articles, CURRENT)] == ["a1", "a0"]
+    assert [each.id for each in newest_of_outlets(articles, titles[1])] == ["a0"]
 
 
 def test_their_number_is_limited() -> None:

@@ -208,7 +208,8 @@ class World:
             case Maintain():
                 compactor = SmallCompactor(ingest._index, keys_per_chunk=64)
                 rehash = SmallRehash(ingest._index, split_entries=math.inf)
-                maintenance = SegmentMaintenance(ingest._index, compactor, rehash=rehash)
+                maintenance = SegmentMaintenance(ingest._index)
+                maintenance.compactor, maintenance.rehash = compactor, rehash
                 async for _ in maintenance.steps(self.clock.now_ms):
                     pass
             case Rehash():

@@ -62,7 +62,8 @@ def typical_headline(
 
     The item with the id ``kept`` is returned unless another one is better by more than ``SIDE``. A headline
     with another figure than the last of ``tolls`` is outdated: one that says the last is returned, or else
-    one without any. An outdated one is returned only if all are, as is a ``doubtful`` one.
+    one without any. An outdated one is returned only if all are, as is a ``doubtful`` one. Of items with the
+    same headline it is the first.
     """
     titled = [member for member in cluster.members.values() if member.title] or [*cluster.members.values()]
     members = [member for member in titled if member.id not in doubtful] or titled
@@ -81,7 +82,9 @@ def typical_headline(
     scores = _scores(candidates)
     best = max(range(len(members)), key=lambda i: (scores[i], -members[i].at_ms, -i))
     by_id = {member.id: i for i, member in enumerate(members)}
-    return members[by_id[kept] if kept in by_id and SIDE * scores[best] < scores[by_id[kept]] else best]
+    best = by_id[kept] if kept in by_id and SIDE * scores[best] < scores[by_id[kept]] else best
+    same = [member for member in members if member.title == members[best].title]
+    return min(same, key=lambda m: (m.published_ms or m.at_ms, m.number))
 
 
 class KeyTermCache:

@@ -347,7 +347,7 @@ class OpenEvents:
         kept = event.headline_id if event.last_seen_ms - event.titled_ms < KEPT_HEADLINE_MS else ""
         headline = description.typical_headline(cluster, self._weigh, kept, event.tolls, doubtful)
         is_other = headline.id != event.headline_id
-        event.titled_ms = event.last_seen_ms if is_other else event.titled_ms
+        event.titled_ms = event.titled_ms if kept and not is_other else event.last_seen_ms
         self._updated |= {event.id: None} if is_other or grown else {}  # the last item was perhaps reported
         event.title, event.headline_id = headline.title, headline.id
 
@@ -358,8 +358,10 @@ class OpenEvents:
         usual = f"{event.expected:.1f} are" if event.expected >= NEGLIGIBLE_SHARE else "none is"
         new = f"{new_source_items} of {event.size} items from sources first seen today; "
         marked = new if 2 * new_source_items > event.size else ""
+        early = sum(at_ms < event.first_seen_ms for at_ms in event.times)
+        size = size_text(event) + (f" ({early} doubtful and earlier)" if early else "")
         return (
-            f"{size_text(event)} in {duration}, where {usual} usual in "
+            f"{size} in {duration}, where {usual} usual in "
             f"{event.window_ms / HOUR_MS:g} h; {marked}more than {needed} make an event."
         )
 

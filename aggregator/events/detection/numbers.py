@@ -30,10 +30,16 @@ class Item(NamedTuple):
     doubtful: bool = False
 
 
+def first_ms(items: Collection[Item], further: Iterable[int], empty_ms: int = 0) -> int:
+    """Time of the first item; if all are doubtful, of the first of those."""
+    sure = [*(item.at_ms for item in items if not item.doubtful), *further]
+    return min(sure or (item.at_ms for item in items), default=empty_ms)
+
+
 def course(items: Collection[Item], further: Iterable[int]) -> tuple[int, ...]:
     """When items count in the course of their event, in ms."""
-    first_ms = min((item.at_ms for item in items), default=0)
-    return (*(max(first_ms, item.claim_ms or item.at_ms) for item in items), *further)
+    since_ms = first_ms(items, further)
+    return (*(min(i.at_ms, max(since_ms, i.claim_ms)) if i.claim_ms else i.at_ms for i in items), *further)
 
 
 def counted(
@@ -68,7 +74,7 @@ def counted(
         "doubtful": tuple(id_ for id_, item in items.items() if item.doubtful),
         "sources": tuple(names.values()),
         "size": len(times),
-        "first_seen_ms": min(times, default=empty_ms),
+        "first_seen_ms": first_ms(items.values(), further, empty_ms),
         "last_seen_ms": max(counts_at, default=empty_ms),
         "peak": peak(recent, window_ms),
         "rate": max(Counter(map(bucket, recent)).values(), default=0),

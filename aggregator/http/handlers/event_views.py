@@ -135,7 +135,8 @@ _BYTE_ORDER_MARK = "\ufeff"
 class EventItem(msgspec.Struct, frozen=True):
     """One article of an event.
 
-    at_ms     when it was published, as the event counts it; ``copy_of``: "" for an original
+    at_ms     when it was published, as the event counts it
+    copy_of   "" for an original, and for what an outlet added to its own text, so that it was kept
     has_text  whether more than its headline is known; ``basis``: how ``at_ms`` is known
     """
 
@@ -188,7 +189,7 @@ EVENT_ITEMS = web.AppKey("event_items", EventItemsCache)
 
 async def load_event_items(service: Service, event: Event) -> EventItems:
     """The articles of an event, read now. Raises StoreUnavailable."""
-    facts, items = items_of(event), list[EventItem]()
+    facts, by_id = items_of(event), dict[str, EventItem]()
     said: list[Said] = []
     records, compared = list[ArticleRecord](), set(storylines.headline_items(event))
     for start in range(0, len(event.items), ARTICLES_PER_READ):
@@ -197,22 +198,21 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
         found = [stored[id_] for id_ in ids if id_ in stored]
         for article in found:
             match, record, fact = article.outcome.match, article.record, facts[article.record.id]
+            original = by_id.get(match.canonical_id) if match and article.outcome.keep else None
+            is_own = original and record.text_words and original.source == outlet_name(record.source)
             said.append((fact.at_ms, record.source, figures_in(record.title, record.lang)))
-            items.append(
-                fields_of(
-                    record,
-                    EventItem,
-                    source=outlet_name(record.source),
-                    at_ms=fact.at_ms,
-                    copy_of=match.canonical_id if match else "",
-                    has_text=record.text_words > 0,
-                    basis="published" if fact.claim_ms is None else "claimed" if fact.claim_ms else "arrived",
-                    doubtful=fact.doubtful,
-                )
+            by_id[record.id] = fields_of(
+                record,
+                EventItem,
+                source=outlet_name(record.source),
+                at_ms=fact.at_ms,
+                copy_of=match.canonical_id if match and not is_own else "",
+                has_text=record.text_words > 0,
+                basis="published" if fact.claim_ms is None else "claimed" if fact.claim_ms else "arrived",
+                doubtful=fact.doubtful,
             )
         records += [article.record for article in found if article.record.id in compared]
         await asyncio.sleep(0)  # 100 articles are 10 ms of the event loop
-    by_id = {item.id: item for item in items}
     alternatives = [by_id[r.id] for r in storylines.headline_alternatives(records, event.title)]
     in_order = sorted(by_id.values(), key=lambda i: (i.at_ms, i.arrived_ms))
     return EventItems(tuple(in_order), tuple(alternatives), figures_over_time(said))

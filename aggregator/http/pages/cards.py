@@ -140,8 +140,8 @@ def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> Sprea
     last_ms = event.last_seen_ms if event.status == "closed" else min(now_ms, event.last_seen_ms + HOUR_MS)
     to_ms = max(last_ms, event.last_seen_ms)
     times, from_ms, bin_ms = course_of(event), to_ms - HOUR_MS, MINUTE_MS
-    if to_ms - event.first_seen_ms >= HOUR_MS:
-        from_ms, bin_ms = min(event.first_seen_ms - HOUR_MS // 2, to_ms - MIN_SPAN_MS), BIN_MS
+    if to_ms - (first_ms := min(times, default=to_ms)) >= HOUR_MS:  # it may be doubtful
+        from_ms, bin_ms = min(first_ms - HOUR_MS // 2, to_ms - MIN_SPAN_MS), BIN_MS
     bars = timeline_chart([*Counter(times).items()], from_ms, to_ms, bin_ms)
     sources: dict[int, dict[str, None]] = {}
     at_ms = dict(zip(event.items, times, strict=False))

@@ -123,7 +123,8 @@ class ExpirySweep:
             return
         cutoffs = self._cutoffs(trusted_ms)
         async for found in self._store.scan_batches(b""):
-            await self._delete([key for key in found if _number_of(key) < _cutoff_of(key, cutoffs)])
+            limits = [(key, limit) for key in found for p, limit in cutoffs.items() if key.startswith(p)]
+            await self._delete([key for key, limit in limits if _number_of(key) < limit])
             yield
             if cutoff := cutoffs.get(keys.RECORD_PREFIX, 0):
                 await self._sweep_segments(
@@ -180,24 +181,14 @@ def _number_bound(value: bytes) -> int:
         return NO_NUMBER
 
 
-def _cutoff_of(key: bytes, cutoffs: Mapping[bytes, int]) -> int:
-    return next((cutoff for prefix, cutoff in cutoffs.items() if key.startswith(prefix)), 0)
-
-
 class SegmentMaintenance:
     """Runs the jobs ``retention``, ``compactor``, ``rehash`` and ``sweep``."""
 
-    def __init__(
-        self,
-        index: Index,
-        compactor: Compactor | None = None,
-        expiring_prefixes: Mapping[bytes, int] | None = None,
-        rehash: SketchRehash | None = None,
-    ) -> None:
+    def __init__(self, index: Index, expiring_prefixes: Mapping[bytes, int] | None = None) -> None:
         self._spaces = index.all_spaces
         self.retention = RetentionJob(index.store, index.segments, index.retention)
-        self.rehash = rehash or SketchRehash(index.store, index.segments)
-        self.compactor = compactor or Compactor(index)
+        self.rehash = SketchRehash(index.store, index.segments)
+        self.compactor = Compactor(index)
         self.sweep = ExpirySweep(index, expiring_prefixes)
 
     async def steps(self, trusted_ms: int) -> AsyncIterator[None]:

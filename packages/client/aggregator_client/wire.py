@@ -553,7 +553,7 @@ class EventOut(Struct):
     status: Annotated[EventStatus, doc("Stage by the detector.", "breaking")]
     severity: Annotated[Severity, doc("How fast outlets report it at the time of the answer.", "growing")]
     detected_at: Annotated[datetime, doc("Time at which the event fired.", "2026-11-20T08:40:00Z")]
-    first_seen: Annotated[datetime, doc("Time of the first item.", "2026-11-20T08:00:00Z")]
+    first_seen: Annotated[datetime, doc("Time of the first item not in doubt.", "2026-11-20T08:00:00Z")]
     last_seen: Annotated[datetime, doc("Time of the last item.", "2026-11-20T09:30:00Z")]
     size: Annotated[int, doc("Items counted, of any age.", 31)]
     sightings: Annotated[int, doc("Further duplicates from sources that were counted already.", 12)]

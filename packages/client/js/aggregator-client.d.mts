@@ -275,7 +275,7 @@ export interface EventDetailOut {
   severity: "breaking" | "emerging" | "ended" | "fading" | "growing" | "running";
   /** Time at which the event fired. */
   detected_at: string;
-  /** Time of the first item. */
+  /** Time of the first item not in doubt. */
   first_seen: string;
   /** Time of the last item. */
   last_seen: string;
@@ -373,7 +373,7 @@ export interface EventOut {
   severity: "breaking" | "emerging" | "ended" | "fading" | "growing" | "running";
   /** Time at which the event fired. */
   detected_at: string;
-  /** Time of the first item. */
+  /** Time of the first item not in doubt. */
   first_seen: string;
   /** Time of the last item. */
   last_seen: string;

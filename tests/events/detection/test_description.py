@@ -22,6 +22,7 @@ from aggregator.events.detection.description import (
     build_profile,
     news_value,
     rank_headlines,
+    typical_headline,
 )
 from aggregator.events.detection.expectation import ColdStart, TermWeights
 from aggregator.events.detection.model import BurstRule, is_same_story
@@ -41,6 +42,18 @@ CRASH = [
     "mountain wreck families",
     "valley search families",
 ]
+
+
+def test_the_headline_is_that_of_the_first_article_with_it() -> None:
+    """A copy under the same headline is fresher, and does not represent the event."""
+    words = ("harbour bridge collapse", "harbour bridge collapse rescue", "ferry timetable")
+    members = [window_item(n, words[n] if n < 3 else words[0]) for n in (0, 1, 2, 3, 4)]
+    cluster, weigh = cluster_of(*members), {"harbour": 3.0, "bridge": 3.0}
+
+    def found(kept: str = "") -> str:
+        return typical_headline(cluster, lambda term: weigh.get(term, 0.1), kept).id
+
+    assert found() == found("a4") == "a0"
 
 
 @pytest.mark.parametrize(("times_a_week", "events"), [(0, 1), (7, 0)])

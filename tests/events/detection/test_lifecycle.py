@@ -11,11 +11,12 @@ from aggregator.events.detection import lifecycle
 from aggregator.events.detection.description import typical_headline
 from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.model import BurstRule
-from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS
+from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS, Item, with_items
 from aggregator.events.figures import Toll
-from aggregator.time_units import MINUTE_MS
+from aggregator.time_units import HOUR_MS, MINUTE_MS
 from tests.events.detection.window_items import cluster_of, window_item
 from tests.support.detector_stream import START_MS, DetectorStream, time_ms
+from tests.support.factories import event as stored_event
 
 
 def opened(*numbers: int, id_: str = "e1") -> OpenEvent:
@@ -135,6 +136,17 @@ def test_the_reason_does_not_count_unnamed_sources() -> None:
         stream.send(minute, source="", title=f"{aspect * 4} bridge {aspect * 5}")
 
     assert stream.fired[0].reason.startswith("16 items in 15 min, where ")
+
+
+def test_the_reason_counts_time_from_the_first_item() -> None:
+    """As the event does: not from a doubtful one, hours before."""
+    times = {"a": 0, "b": 2 * HOUR_MS, "c": 2 * HOUR_MS + 15 * MINUTE_MS}
+    items = {id_: Item(1.0, at_ms, id_, doubtful=id_ == "a") for id_, at_ms in times.items()}
+    found = with_items(stored_event("e1", "Bridge"), items, ())
+    reason = DetectorStream().detector.open_events._format_reason(found, 2, 0)
+
+    assert found.first_seen_ms == times["b"]
+    assert reason.startswith("3 items from 3 outlets (1 doubtful and earlier) in 15 min, where ")
 
 
 def test_an_event_fades_revives_and_closes_under_one_id() -> None:

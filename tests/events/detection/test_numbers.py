@@ -11,9 +11,12 @@ from aggregator.events import newsroom
 from aggregator.events.detection import lifecycle
 from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.numbers import (
+    Item,
     bucket,
+    course,
     course_of,
     end_of,
+    first_ms,
     independent,
     items_of,
     items_within,
@@ -51,6 +54,8 @@ class History:
             claim_ms = (None, None, 0, at_ms - number * HOUR_MS)[number % 4]
             if all(article not in each.items for each in self.found):
                 found.add(window_item(number, at_ms=at_ms, source=source, claim_ms=claim_ms))
+                if article in found.items:
+                    found.items[article] = found.items[article]._replace(doubtful=number % 7 == 3)
         elif name == "absorb" and a != b:
             found.absorb(other)
             self.found[b] = OpenEvent(other.id, b, EVENT_MS, 0.5, 4 * HOUR_MS)
@@ -105,7 +110,10 @@ def check(shown: Event) -> None:
                for id_, item in items.items() for at_ms, source in [facts(int(id_[1:]))])  # fmt: skip
     if shown.size:
         times = course_of(shown)
-        assert (min(times), max(times)) == (shown.first_seen_ms, shown.last_seen_ms)
+        sure = [i.at_ms for i in items.values() if not i.doubtful] + [*shown.times[len(items) :]]
+        assert (
+            shown.first_seen_ms == min(sure or shown.times) >= min(times) and max(times) == shown.last_seen_ms
+        )
         assert all(at_ms <= own_ms for at_ms, own_ms in zip(times, shown.times, strict=True))
         assert spread_chart(shown, (), EVENT_MS + DAY_MS).bins[-1].total == shown.size
 
@@ -125,6 +133,14 @@ def test_no_history_of_an_event_makes_its_numbers_contradict_each_other(
             history.act(*each)
             for shown in (*history.stored, Event.of(history.found[each[1]].to_event())):
                 check(shown)
+
+
+def test_the_first_item_is_not_a_doubtful_one() -> None:
+    """Unless all are; a claim counts from the first item on, a doubtful item at its own time."""
+    items = [Item(1.0, 10, "a", doubtful=True), Item(1.0, 40, "b", 20), Item(1.0, 30, "c")]
+
+    assert first_ms(items, ()) == 30 and course(items, ()) == (10, 30, 30)
+    assert first_ms(items[:1], ()) == 10 and first_ms((), (), 7) == 7
 
 
 def test_the_peak_is_of_one_window() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from aggregator.app import Service, open_service
+from aggregator.events import broadcast
 from aggregator.events.detection.model import ChangeKind
 from aggregator.http.app_keys import STREAM_LIMIT
 from aggregator.http.handlers import feeds
@@ -129,9 +130,9 @@ async def test_a_stream_ends_with_its_key(
             assert await read_other() == {"": "heartbeat"}
 
 
-async def test_a_full_broadcaster_refuses_streams(client: Client, service: Service) -> None:
+async def test_a_full_broadcaster_refuses_streams(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """503 with Retry-After; browsers reconnect automatically."""
-    service.events.broadcaster._max_subscribers = 1
+    monkeypatch.setattr(broadcast, "MAX_SUBSCRIBERS", 1)
     async with stream(client) as read_message:
         await read_message()
         response = await client.get("/v1/events/stream")

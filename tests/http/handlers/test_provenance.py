@@ -214,7 +214,7 @@ async def test_every_surface_shows_the_same_numbers(client: Client, service: Ser
 
 
 async def test_what_is_doubtful_is_so_on_every_page(client: Client, service: Service) -> None:
-    """A notice before the first source, and a recipe later: counted, so they are the ends, and marked."""
+    """A notice before the first source is not the first item; a recipe is the last one, and marked."""
     ferry = "Night ferry aground near Pellworm pier"
     posts = [("n", "Notices", 10, "Pellworm pier: night ferry timetable"), ("a", "A", 20, ferry),
              ("b", "B", 22, f"{ferry} now"), ("c", "C", 30, "Kale soup"), ("d", "A", 31, "Fig")]  # fmt: skip
@@ -243,9 +243,25 @@ async def test_what_is_doubtful_is_so_on_every_page(client: Client, service: Ser
     ends = re.findall(
         r'(first item|last published) <time datetime="[^"]*T(.{5})[^>]*>[^<]*</time>(.*?)</span>', report
     )
-    assert ends == [("first item", "08:10", " (doubtful)"), ("last published", "08:31", " (doubtful)")]
+    assert ends == [("first item", "08:20", ""), ("last published", "08:31", " (doubtful)")]
     assert re.search(r"With doubtful articles only</dt><dd>2 <small><a [^>]*>3 articles</a>", page)
     assert "With a headline only, so copying cannot be told</dt><dd>1<" in page
+
+
+@pytest.mark.parametrize(("source", "copy_of"), [("A", None), ("B", "a")])
+async def test_what_an_outlet_adds_to_its_own_text_is_no_copy(
+    client: Client, service: Service, source: str, copy_of: str | None
+) -> None:
+    """Its crawler was told to keep it; of another outlet's text it is a longer copy."""
+    await post(client, "a", story(5, 4), "A", 10)
+    await post(client, "a/2", story(5, 4) + " " + story(6, 6), source, 20)
+    stored = (await service.articles.index.articles.get_many(["a/2"]))["a/2"]
+    told = event("e1", "Ferry aground", ("a", "a/2"), times=(PUBLISHED_MS, PUBLISHED_MS + 600_000))
+    await commit_event(service.events.repository, "fired", told, EVENT_MS)
+    listed = (await (await client.get("/v1/events/e1/items")).json())["items"]
+
+    assert stored.outcome.verdict == "duplicate" and stored.outcome.keep
+    assert [item["copy_of"] for item in listed] == [None, copy_of]
 
 
 async def test_the_first_of_a_text_is_not_the_first_of_the_event(client: Client, service: Service) -> None:

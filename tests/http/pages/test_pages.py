@@ -170,6 +170,34 @@ async def test_the_newest_headlines_of_a_report_differ(client: Client, service: 
     assert (brief.count("Quake hits Orrin"), brief.count("rescuers")) == (1, 1)
 
 
+async def test_a_report_credits_originals_and_marks_copies_and_old_figures(
+    client: Client, service: FakeService
+) -> None:
+    """Newest and alternatives; what the event leaves out is said where its articles are listed."""
+    articles = (
+        ("q0", "Storm kills 1 sailor", "Lifeboats found the sailor."),
+        ("q1", "Ferry sinks off Orrin", "All passengers were rescued."),
+        ("q2", "Ferry sinks off Orrin", "All passengers were rescued."),
+        ("elsewhere", "Pilots", "The harbour pilots mourn a colleague."),
+        ("q3", "Harbour pilots mourn colleague", "The harbour pilots mourn a colleague."),
+    )
+    for id_, title, text in articles:
+        await service.submit(Article(id=id_, title=title, text=text, source=f"Outlet {id_}", lang="en"))
+    tolls = ((EVENT_MS, "dead", 3),)
+    storm = event("e1", "Storm toll", [f"q{n}" for n in range(4)], tolls=tolls, languages=("en",))
+    service.fake_events.stored = [storm]
+    page = await (await client.get("/events/e1")).text()
+    brief = page[page.index('id="newest"') : page.index("First of those")]
+    alternatives = page[page.index(">Alternatives<") : page.index("Why it is an event")]
+    items = page[page.index('id="report-items"') :]
+
+    for part in (brief, alternatives):
+        assert "Outlet q1" in part and "Outlet q2" not in part
+        assert part.count("copy of an article that is not in this event") == 1
+    assert alternatives.count("outdated, newest figure: 3 dead") == 1
+    assert "3 further copies</a> by outlets that are counted already" in items
+
+
 async def test_an_event_has_one_first_item(client: Client, service: FakeService) -> None:
     """The same in the row of a top story and in the report."""
     strike = event("e1", "Strike", first=(EVENT_MS - HOUR_MS, "a1", "Quay News"))

@@ -44,6 +44,22 @@ def test_bits_and_differing_passages_are_shown(tmp_path: Path, capsys: pytest.Ca
     assert '  only the first: "long pier"' in lines and '  only the second: "new bridge"' in lines
 
 
+def test_a_reversed_statement_is_said_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before how much wording is equal, which is nearly all of it."""
+    one, two = tmp_path / "one.txt", tmp_path / "two.txt"
+    for path, verb in ((one, "accepted"), (two, "rejected")):
+        path.write_text(
+            f"The council of Brackwater has {verb} the plan for a tunnel below the harbour on Tuesday, "
+            "after a debate of six hours. Eleven members were present.",
+            encoding="utf-8",
+        )
+
+    assert run("explain", "--store", "memory", str(one), str(two)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "One reverses the other by a negation, or by a word and its opposite."
+    assert lines[1].startswith("Copies: ")
+
+
 def test_files_are_compared_without_storing_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With --json the labels are the file names; an empty or binary file is one sentence."""
     one, two, empty, binary = (tmp_path / name for name in ("one.txt", "two.txt", "empty.txt", "binary"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aggregator.analysis.article_id import MAX_ID_BYTES, derive_id
+from aggregator.analysis.source import site_of
 from aggregator_client.feed_ids import global_id, host_of, is_address
 
 
@@ -45,7 +46,11 @@ def test_a_guid_without_a_host_is_left_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("url", "host"),
     [
-        ("https://www.Gazette.example:8443/a", "gazette.example"),
+        ("https://www.Gazette.example:8443/a", "gazette.example:8443"),
+        ("https://gazette.example:443/a", "gazette.example"),
+        ("http://gazette.example:443/a", "gazette.example:443"),
+        ("http://:8080/a", ""),
+        ("http://gazette.example:port/a", ""),
         ("http://[2001:db8::1]/rss", "2001:db8::1"),
         ("http://gazette.example.", "gazette.example"),
         ("mailto:desk@gazette.example", ""),
@@ -54,6 +59,7 @@ def test_a_guid_without_a_host_is_left_as_it_is() -> None:
     ],
 )
 def test_the_host_of_an_address(url: str, host: str) -> None:
-    """Lower case, without port and ``www.``."""
+    """Lower case, without ``www.`` and the default port, as the service names a source."""
     assert host_of(url) == host
     assert is_address(url) == bool(host)
+    assert site_of(url).strip("[]") == host

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -92,11 +93,13 @@ async def test_dates_of_items_are_read_in_any_form(value: object, expected: str 
         ({"id": 7, "url": "https://www.gazette.example/ferry"}, "gazette.example:7"),
         ({"id": ["7"], "url": ["https://herald.example/a"]}, "herald.example:7"),
         ({"id": "https://gazette.example/?p=7", "url": "https://gazette.example/ferry"}, None),
+        ({"id": "7", "url": "http://127.0.0.1:8751/a"}, "127.0.0.1:8751:7"),
+        ({"id": "7", "url": "https://gazette.example:443/a"}, "gazette.example:7"),
         ({"id": "7"}, None),
     ],
 )
 def test_an_id_gets_the_host_of_its_item(item: dict[str, object], id_: str | None) -> None:
-    """As that of a feed item: two sites that count from 1 have no id in common."""
+    """Two sites that count from 1 have no id in common, also at two ports of one machine."""
     article = pipeline()._to_article(ItemAdapter(item))
     assert article["id"] == (id_ or item["id"])
 
@@ -195,6 +198,67 @@ async def test_an_item_of_an_untrusted_source_is_dropped_and_counted() -> None:
     assert counts["problem/untrusted"] == 1
 
 
+async def answered(answer: dict[str, object], item: dict[str, str], **settings: object) -> NewsDedupPipeline:
+    """A pipeline, closed, after a service gave this answer on the item; raises DropItem."""
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response(answer)
+
+    async with misbehaving.serving(handler) as url:
+        dedup = pipeline(URL=url, DEADLINE=30, **settings)
+        try:
+            await dedup.process_item(item)
+        finally:
+            await dedup.close_spider()
+    return dedup
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("keep", [True, False])
+async def test_an_id_that_is_withdrawn_is_logged(keep: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """Whether the item passes or is dropped; that of the id was dropped, and comes back only if crawled."""
+    duplicate = {"verdict": "duplicate", "duplicate_of": ORIGINAL, "keep": False}
+    answer = {
+        **VERDICT,
+        **({} if keep else duplicate),
+        "withdrawn": ["gazette.example:1", "gazette.example:2"],
+    }
+    item = {"id": "b", "text": story(1)}
+    if keep:
+        dedup = await answered(answer, item)
+        assert dedup._stats is not None and dedup._stats.get_value("newsdedup/withdrawn") == 2
+    else:
+        with pytest.raises(DropItem):
+            await answered(answer, item)
+
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        f"gazette.example:{number} was a duplicate for a text that is no article; crawl its page again"
+        for number in (1, 2)
+    ]
+
+
+@pytest.mark.integration
+async def test_the_tag_has_what_a_spider_acts_on() -> None:
+    """Problems of the extraction, and how a duplicate differs."""
+    facts = {
+        "adds": 0.4, "updated_figures": True, "reversed": True, "problems": ["cut"], "withdrawn": ["a:1"],
+    }  # fmt: skip
+    item: dict[str, Any] = {"id": "b", "text": story(1)}
+    await answered({**VERDICT, **facts}, item)
+    assert {name: item["dedup"][name] for name in facts} == facts
+
+
+@pytest.mark.integration
+async def test_the_tag_without_an_answer_has_the_same_fields(free_port: int) -> None:
+    """A spider needs no case for them: lists are empty, facts that nobody knows are None."""
+    dedup = pipeline(URL=f"http://127.0.0.1:{free_port}", DEADLINE=0.1)
+    tag = (await dedup.process_item({"id": "b", "text": story(1)}))["dedup"]
+    await dedup.close_spider()
+
+    assert (tag["verdict"], tag["problems"], tag["withdrawn"], tag["related"]) == ("unknown", [], [], [])
+    assert (tag["adds"], tag["updated_figures"], tag["reversed"]) == (None, None, None)
+
+
 @pytest.mark.integration
 async def test_without_a_tag_field_items_stay_as_they_are() -> None:
     """An empty name adds no field."""
@@ -211,21 +275,27 @@ async def test_without_a_tag_field_items_stay_as_they_are() -> None:
 
 
 @pytest.mark.integration
-async def test_a_duplicate_is_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    """With its URL and the id of the original; Scrapy's line with the whole item is suppressed."""
-    caplog.set_level("INFO")
-    answer = {**VERDICT, "id": "b", "verdict": "duplicate", "keep": False, "duplicate_of": ORIGINAL}
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({}, "duplicate of a"),
+        ({"updated_figures": True}, "duplicate of a, with other figures"),
+        (
+            {"updated_figures": True, "reversed": True, "problems": ["cut", "no_time"]},
+            "duplicate of a, with other figures and a reversed statement (problems: cut, no_time)",
+        ),
+    ],
+)
+async def test_a_duplicate_is_logged_in_one_line(
+    facts: dict[str, object], reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With its URL, the original and how it differs; Scrapy's line with the whole item is suppressed."""
+    caplog.set_level("INFO", "aggregator_client.scrapy_pipeline")
+    answer = {**VERDICT, "id": "b", "verdict": "duplicate", "keep": False, "duplicate_of": ORIGINAL, **facts}
+    with pytest.raises(DropItem) as raised:
+        await answered(answer, {"id": "b", "url": "http://news.example/b", "text": story(1)})
 
-    async def handler(request: web.Request) -> web.Response:
-        return web.json_response(answer)
-
-    async with misbehaving.serving(handler) as url:
-        dedup = pipeline(URL=url, DEADLINE=30)
-        with pytest.raises(DropItem) as raised:
-            await dedup.process_item({"id": "b", "url": "http://news.example/b", "text": story(1)})
-        await dedup.close_spider()
-
-    line = "Dropped http://news.example/b: duplicate of a"
+    line = f"Dropped http://news.example/b: {reason}"
     assert [record.getMessage() for record in caplog.records if record.name.startswith("aggregator")] == [
         line
     ]

@@ -2,14 +2,9 @@
 
 Every call with an article is idempotent by the article's id (given, or derived from its URL or content), so
 the client retries within its deadline. Without a verdict after that it **fails open** (the default: verdict
-"unknown", and the crawler continues) or **fails closed** (raises an error):
-
-| failure | open | closed |
-| --- | --- | --- |
-| no usable answer within the deadline, whatever the reason | "unknown" | Unavailable |
-| key refused (401, 403) | "unknown" | ConfigurationError |
-| the service rejects the article (400, 413, 422) | "refused", to be kept | "refused", to be kept |
-| its text was taken down (410) | "refused", not to be kept | "refused", not to be kept |
+"unknown", and the crawler continues) or **fails closed** (raises ConfigurationError if the key is refused,
+else Unavailable). An article that the service rejects is "refused" in both, to be kept unless its text was
+taken down.
 
 One article and a batch follow one rule. Articles that were rejected, or got no verdict while failing open,
 are counted and logged; ``ready`` checks the service and the key before a crawl.
@@ -263,10 +258,9 @@ class Client(Reader, AbstractAsyncContextManager["Client"]):
             decision = Decision("refused", problem=str(error), kind=kind)
         except (Unavailable, ConfigurationError) as error:
             decision = _without_verdict(error)
-            self._count(decision)
             if not self._fails_open:
+                self._count(decision)
                 raise
-            return decision
         self._count(decision)
         return decision
 

@@ -88,7 +88,7 @@ async def replay(
     url: str, articles: Sequence[Mapping[str, Any]], *, pause_s: float = 0.0, key: str = ""
 ) -> DemoReport:
     """Post the articles that are not stored, and wait until an event changes. Raises ClientError."""
-    async with _open_client(url, key) as client:
+    async with Client(url, key=key, deadline_s=REPEAT_S, on_failure="closed") as client:
         answers, before = [], (await client.events()).events
         for article in articles:
             with suppress(NotFound):
@@ -99,10 +99,6 @@ async def replay(
                 answers.append(answer)
             await asyncio.sleep(pause_s)
         return DemoReport(answers, await _wait_for_events(client, before) if answers else before)
-
-
-def _open_client(url: str, key: str) -> Client:
-    return Client(url, key=key, deadline_s=REPEAT_S, on_failure="closed")
 
 
 async def _wait_for_events(client: Client, before: Sequence[EventOut]) -> Sequence[EventOut]:

@@ -94,7 +94,8 @@ async def _compare_on_server(
 def format_text(explanation: dict[str, Any]) -> str:
     """The explanation as text for a terminal."""
     a, b = explanation["a"], explanation["b"]
-    lines = [explanation["summary"], ""]
+    opposite = "One reverses the other by a negation, or by a word and its opposite."
+    lines = [*([opposite] if explanation["reversed"] else []), explanation["summary"], ""]
     for side in (a, b):
         lines.append(f"  {side['fingerprint']}  {side['space']}  {side['label']}")
     if explanation["differing_bits"] is not None:
@@ -112,7 +113,6 @@ def format_text(explanation: dict[str, Any]) -> str:
         lines.append(
             f"  different figures: {_format_figures(a['figures'])} | {_format_figures(b['figures'])}"
         )
-    lines += ["  one has the opposite of a word of the other"] if explanation["reversed"] else []
     lines += [
         f'  both: "{passage}"' for passage in (explanation["shared_passages"] or [])[:MAX_PASSAGES_SHOWN]
     ]

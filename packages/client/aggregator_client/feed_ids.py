@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 MAX_ID_BYTES = 512  # of the service
 MAX_HOST_CHARS = 253
 
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 
@@ -18,12 +19,14 @@ def is_address(text: str) -> bool:
 
 
 def host_of(url: str) -> str:
-    """Host of a URL in lower case, without port and ``www.``; empty for anything else."""
+    """Host of a URL in lower case without ``www.``, with a port that is not the default; else empty."""
     try:
-        host = urlsplit(url.strip()).hostname or ""
+        parts = urlsplit(url.strip())
+        host, port = (parts.hostname or "").rstrip(".").removeprefix("www."), parts.port
     except ValueError:
         return ""
-    return host.rstrip(".").removeprefix("www.")[:MAX_HOST_CHARS]
+    has_port = host and port not in (None, _DEFAULT_PORTS.get(parts.scheme))
+    return host[:MAX_HOST_CHARS] + (f":{port}" if has_port else "")
 
 
 def global_id(guid: str, host: str) -> str:

@@ -96,9 +96,7 @@ def _read_by_feedparser(data: bytes, url: str, content_type: str) -> Any:
             return feedparser.parse(
                 io.BytesIO(data), response_headers=headers, sanitize_html=False, resolve_relative_uris=False
             )
-        except (
-            Exception
-        ) as error:  # of many types: KeyError for some coordinates, ValueError for some charsets
+        except Exception as error:  # of many types, such as KeyError for some coordinates
             problem = InvalidInput(f"feedparser fails at this document ({type(error).__name__}: {error})")
     raise problem
 
@@ -126,9 +124,8 @@ def _name_of(data: bytes, read: Any, url: str) -> str:
         return f"a page, which names the feed {offered[0]}"
     if not data.strip():
         return "an empty document"
-    return (
-        "an HTML page" if re.search(rb"<(?:!doctype )?html", data[:2048], re.IGNORECASE) else "something else"
-    )
+    is_page = re.search(rb"<(?:!doctype )?html", data[:2048], re.IGNORECASE)
+    return "an HTML page" if is_page else "something else"
 
 
 def _item_of_entry(entry: Any) -> Item:
@@ -180,9 +177,8 @@ def _item_of_json(item: dict[str, Any], feed_url: str) -> Item:
 
 def _make_item(*, guid: str, url: str, title: str, body: str, is_html: bool, published: Any) -> Item:
     """An item with plain title; a body without tags, or with nothing but tags, is no HTML."""
-    has_markup = is_html and _MARKUP.search(body) is not None
     plain = strip_markup(body) if is_html else body.strip()
-    has_markup = has_markup and bool(plain)
+    has_markup = bool(is_html and plain and _MARKUP.search(body))
     return Item(
         guid=guid.strip(),
         url=whole_text(url.strip()) if is_address(url.strip()) else "",

@@ -17,7 +17,7 @@
 | NEWSDEDUP_POLICY | | policy profile for all items; by default the source selects it |
 | NEWSDEDUP_TIMEZONE | | where dates without an offset are local, e.g. Europe/Berlin |
 | NEWSDEDUP_BACKFILL | False | the crawl reads an archive: its items get verdicts and fire no events |
-| NEWSDEDUP_TAG_FIELD | dedup | field of an item that passes for verdict, ids, related articles; "": none |
+| NEWSDEDUP_TAG_FIELD | dedup | field of an item that passes for its tag; "": none |
 
 An invalid setting stops the crawl. At the start the pipeline checks that the service is ready and accepts the
 key. If not, it logs an error, and when failing closed stops the spider after NEWSDEDUP_RETRY_SECONDS.
@@ -29,6 +29,11 @@ fails open does not answer, 8 items pass every 2 s.
 Dates may be RFC 3339, RFC 2822, Unix time or ``datetime``. One that cannot be read for certain, such as a
 local time without NEWSDEDUP_TIMEZONE, is omitted and counted as ``unread_date``.
 
+The tag has ``verdict``, ``keep``, ``id`` and ``canonical_id`` of the Decision, the ids that are ``related``,
+and ``event_id``, ``adds``, ``updated_figures``, ``reversed``, ``problems`` and ``withdrawn`` of the answer.
+Each ``withdrawn`` id is logged as a warning and counted as ``newsdedup/withdrawn``: its item was a duplicate
+for a text that is no article, such as a wall. Crawl its page again, in the same crawl with ``dont_filter``.
+
 An id that is no address gets the host of the item's URL before it: sites count from 1.
 
 Put the pipeline directly before the one that stores. When a later pipeline raises or drops the item, the
@@ -39,9 +44,8 @@ No item passes unchecked unseen: each is counted in the crawl's stats (``newsded
 verdict, ``newsdedup/unchecked`` and its parts by reason such as ``newsdedup/unchecked/timeout``), reported by
 a warning at most once a minute, and by an error at the end if more than 1 % passed. An item that the service
 rejects, such as one without a text, passes in both modes and is counted as ``newsdedup/rejected``. An item of
-an untrusted source is dropped as duplicates are. A dropped item is logged in one line. What was wrong with
-the items as they were extracted is counted as ``newsdedup/problem/NAME`` (``untrusted``: see above) and
-logged in one line at the end.
+an untrusted source is dropped as duplicates are. A dropped item is logged in one line, with its problems.
+Those of all items are counted as ``newsdedup/problem/NAME`` and logged in one line at the end.
 """
 
 from __future__ import annotations
@@ -66,6 +70,7 @@ from aggregator_client.decision import ARTICLE_FIELDS, TAKEN_DOWN, Decision
 from aggregator_client.errors import ConfigurationError, Unavailable
 from aggregator_client.feed_ids import global_id, host_of
 from aggregator_client.outcomes import Outcomes
+from aggregator_client.wire import VerdictOut
 
 log = logging.getLogger(__name__)
 
@@ -154,9 +159,12 @@ class NewsDedupPipeline:
             log.info("%s was rejected and passes: %s", _name_of(article), decision.problem)
         if decision.kind == TAKEN_DOWN:
             raise _dropped(article, decision.problem)
-        if not decision.keep and self._duplicate_mode == "drop":
-            copied = decision.canonical_id
-            raise _dropped(article, f"duplicate of {copied}" if copied else "its source is untrusted")
+        answer = decision.answer
+        for id_ in answer.withdrawn if answer else ():
+            log.warning("%s was a duplicate for a text that is no article; crawl its page again", id_)
+            self._count("withdrawn")
+        if answer and not answer.keep and self._duplicate_mode == "drop":
+            raise _dropped(article, _reason_to_drop(answer))
         if self._tag_field:
             self._tag(item, decision)
         _passed.set([decision])
@@ -187,14 +195,11 @@ class NewsDedupPipeline:
 
     def _tag(self, item: Any, decision: Decision) -> None:
         answer = decision.answer
-        tag = {
-            "verdict": decision.verdict,
-            "keep": decision.keep,
-            "id": decision.id,
-            "canonical_id": decision.canonical_id,
-            "related": [related.id for related in answer.related] if answer else [],
-            "event_id": answer.event_id if answer else None,
-        }
+        tag = {name: getattr(decision, name) for name in ("verdict", "keep", "id", "canonical_id")}
+        tag["related"] = [related.id for related in answer.related] if answer else []
+        single = ("event_id", "adds", "updated_figures", "reversed")  # None without an answer
+        tag |= {name: getattr(answer, name, None) for name in single}
+        tag |= {name: getattr(answer, name, []) for name in ("problems", "withdrawn")}
         try:
             ItemAdapter(item)[self._tag_field] = tag
         except (KeyError, AttributeError):  # the item class has no such field; the stats count the verdict
@@ -263,6 +268,15 @@ def _parse_zone(name: str) -> tzinfo | None:
 
 def _name_of(article: Mapping[str, Any]) -> str:
     return str(article.get("url") or article.get("id") or article.get("title") or "an item")[:200]
+
+
+def _reason_to_drop(answer: VerdictOut) -> str:
+    if answer.duplicate_of is None:
+        return "its source is untrusted"
+    differences = {"other figures": answer.updated_figures, "a reversed statement": answer.reversed}
+    found = " and ".join(name for name, differs in differences.items() if differs)
+    problems = f" (problems: {', '.join(answer.problems)})" if answer.problems else ""
+    return f"duplicate of {answer.duplicate_of.canonical_id}{found and f', with {found}'}{problems}"
 
 
 def _dropped(article: Mapping[str, Any], reason: str) -> DropItem:

@@ -56,9 +56,7 @@ MAX_TITLE_CHARS = 2000
 MAX_SOURCE_CHARS = 300
 MAX_PROFILE_CHARS = 40
 LANGUAGE_TAG_PATTERN = r"^([A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*)?$"
-OffsetDatetime = Annotated[
-    datetime, Meta(tz=True, description="RFC 3339 with an offset, e.g. 2026-11-20T08:00:00Z")
-]
+OffsetDatetime = Annotated[datetime, doc("RFC 3339 with an offset, e.g. 2026-11-20T08:00:00Z", tz=True)]
 Source = Annotated[str, Meta(max_length=MAX_SOURCE_CHARS, description="The outlet, e.g. its host name.")]
 ArticleId = Annotated[str, Meta(description="At most 512 bytes, no control characters.")]
 PolicyProfile = Annotated[

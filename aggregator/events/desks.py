@@ -196,11 +196,11 @@ def observe(
     new = {id_ for id_, event in events.items() if is_reportable(event) and not is_settled(event)}
     for id_ in dict.fromkeys(changed):
         event = events.get(id_)
-        if event is None or event.status == "closed":
-            was_notified = id_ in notified
-            notified.pop(id_, None)
-            if event is not None and event.merged_into is not None and was_notified:
-                notified[event.merged_into] = None  # the same news under another id
+        if event is not None and event.merged_into is not None:  # the same news under another id; both stay
+            notified |= {event.merged_into: None} if id_ in notified else {}  # known: it may be undone
+        elif event is None or event.status == "closed":
+            for ended in (id_, *(event.absorbed if event else ())):
+                notified.pop(ended, None)
         elif id_ in notified or id_ in held:
             continue
         elif not notified.keys().isdisjoint(event.absorbed):

@@ -130,7 +130,19 @@ def test_a_merged_event_is_not_reported_again_under_its_new_id() -> None:
 
     assert desk.sent(story("e7", 9), minutes=10) == []
     assert desk.sent(story("e8", 9, absorbed=("e2",)), minutes=10) == []
-    assert desk.states["d1"].notified == ("e2", "e7", "e8")
+    assert desk.states["d1"].notified == ("e1", "e2", "e7", "e8")
+
+
+def test_an_event_is_not_reported_again_when_its_merge_is_undone() -> None:
+    """It was reported before the merge; both are forgotten when the event that has it ends."""
+    desk = Simulation()
+    desk.run(story("e1", 5), story("e2", 5))
+    desk.run(story("e1", 5, status="closed", merged_into="e2"), story("e2", 10, absorbed=("e1",)), minutes=10)
+
+    assert desk.sent(story("e1", 6), story("e2", 5), minutes=10) == []
+    desk.run(story("e1", 6, status="closed", merged_into="e2"), story("e2", 11, absorbed=("e1",)), minutes=10)
+    desk.run(story("e2", 11, absorbed=("e1",), status="closed"), minutes=300)
+    assert desk.states["d1"].notified == ()
 
 
 def test_an_ended_event_is_forgotten() -> None:

@@ -285,3 +285,31 @@ async def test_what_one_editor_has_seen_stays_on_the_wall(
             assert inner["y"] + inner["height"] <= outer["y"] + outer["height"]
         assert await accessibility_violations(page) == []
         assert await overflow_px(page) <= 0
+
+
+async def test_the_figure_and_who_is_on_it_are_read_from_afar(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """Letters of at least 17 mm on a screen of 55 inches; the headline has more than half of the width."""
+    now_ms = service.clock()
+    service.fake_events.stored = [
+        event(
+            "e1", "Chemical plant explosion shakes Port Lindow: 12 dead, 90 injured", ("a",) * 9,
+            languages=("en",), tolls=((now_ms, "dead", 176), (now_ms, "injured", 1240)), doubtful=("a", "b"),
+            assignee="Maximiliane Mustermann-Karlsson",
+        ),
+    ]  # fmt: skip
+    viewport = {"width": 1920, "height": 1080}
+    async with opened(browser, client.make_url("/?kiosk=1"), viewport=viewport) as page:
+        row = page.locator("[data-event=e1]")
+        outer, headline = await row.bounding_box(), await row.locator("h2 a").bounding_box()
+        assert outer and headline and headline["width"] > outer["width"] / 2
+        await expect(row.locator(".toll")).to_have_text("now 176 dead, 1\u202f240 injured")
+        await expect(row.locator(".by")).to_contain_text("On it: Maximiliane Mustermann-Karlsson")
+        for name in (".toll", ".by", ".age"):
+            part = row.locator(name)
+            assert await part.evaluate("part => parseFloat(getComputedStyle(part).fontSize)") >= 25.9, name
+            assert await part.evaluate("part => part.scrollHeight <= part.clientHeight || !part.clientHeight")
+            box = await part.bounding_box()
+            assert box and outer["y"] <= box["y"], name
+            assert box["y"] + box["height"] <= outer["y"] + outer["height"], name

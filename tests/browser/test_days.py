@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.async_api import Browser, expect
 
@@ -55,20 +57,43 @@ async def test_a_desk_made_of_a_filter_has_the_time_zone_of_the_reader(browser: 
 
 
 async def test_the_day_is_that_of_the_reader(browser: Browser) -> None:
-    """Without a time zone it is a day in UTC, which offers that of the browser; dates need no script."""
+    """Also on the first page that a browser opens; without scripts it is in UTC, and dates need none."""
     async with open_service(Settings(store_url="memory")) as service, serving(service) as client:
-        path = client.make_url("/days/2026-11-20")
-        async with opened(browser, path, timezone_id="America/Lima") as page:
-            await expect(page.locator("main")).to_contain_text("(UTC)")
-            await page.get_by_role("link", name="The day in your time zone").click()
-            await page.wait_for_url("**/days/2026-11-20?time_zone=America%2FLima")
-            await page.get_by_role("link", name="19 Nov").click()
-            await page.wait_for_url("**/days/2026-11-19?time_zone=America%2FLima")
+        at_ms = 1_790_000_000_000
+        found = event("quake", "Quake", ["a"], first_seen_ms=at_ms, detected_at_ms=at_ms, last_seen_ms=at_ms)
+        await commit_event(service.events.repository, "fired", found, at_ms)
+        for path in ("/days", "/days/2026-11-20"):
+            async with opened(browser, client.make_url(path), timezone_id="Pacific/Kiritimati") as page:
+                await expect(page.locator("main")).to_contain_text("(Pacific/Kiritimati)")
+                day = await page.evaluate("new Date().toLocaleDateString('sv')")
+                await expect(page.locator("#day")).to_have_value(day if path == "/days" else "2026-11-20")
+                await page.locator("[rel=prev]").click()
+                await page.wait_for_url("**/days/*?time_zone=Pacific%2FKiritimati")
+        path = str(client.make_url("/days/2026-11-20"))
         async with opened(browser, path, java_script_enabled=False) as page:
+            await expect(page.locator("main")).to_contain_text("(UTC)")
             await page.locator("#day").fill("2026-10-05")
             await page.get_by_role("button", name="Show").click()
             await page.wait_for_url("**/days/2026-10-05")
             await expect(page.locator("main")).to_contain_text("No event had articles on this day.")
+
+
+async def test_times_of_today_have_their_date_on_the_page_of_another_day(browser: Browser) -> None:
+    """An event of both days that was detected today."""
+    async with open_service(Settings(store_url="memory")) as service, serving(service) as client:
+        now_ms = service.clock()
+        first_ms = now_ms - 24 * HOUR_MS
+        found = event(
+            "quake", "Quake", ["a", "b"], first_seen_ms=first_ms, detected_at_ms=now_ms, last_seen_ms=now_ms,
+            times=(first_ms, now_ms),
+        )  # fmt: skip
+        await commit_event(service.events.repository, "fired", found, now_ms)
+        async with opened(browser, client.make_url("/days"), timezone_id="Etc/GMT") as page:
+            detected = page.locator(".facts time").first
+            await expect(detected).to_have_text(re.compile(r"^\d\d:\d\d$"))
+            await page.locator("[rel=prev]").click()
+            await expect(page.locator("#list-later")).to_be_visible()
+            await expect(detected).to_have_text(re.compile(r"^\w+ \d+, \d\d:\d\d$"))
 
 
 async def test_a_storyline_has_the_days_of_the_reader(browser: Browser) -> None:

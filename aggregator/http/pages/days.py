@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, tzinfo
 from typing import Annotated
@@ -25,7 +25,7 @@ from aggregator.http.pages.cards import make_card
 from aggregator.time_units import DAY_MS
 from aggregator_client.wire import OffsetDatetime, doc
 
-_Lists = Mapping[str, list[Event]]
+_Find = Callable[[], Awaitable[Mapping[str, list[Event]]]]
 
 
 class DaysPageQuery(DayQuery, forbid_unknown_fields=True):
@@ -37,29 +37,25 @@ class DaysPageQuery(DayQuery, forbid_unknown_fields=True):
 
 async def since(request: web.Request, service: Service, query: DaysPageQuery) -> web.Response:
     """Page: events published, new, developed and unhandled since a time. Without one, redirects to a day."""
-    zone = str(reader_zone(request))
-    if zone != "UTC" and not (query.time_zone or query.watch or query.since):
-        query.time_zone = zone
-    shown, until_ms = await day_of(service, query, query.date), service.clock() + 1
+    shown, until_ms = await _day_of(request, query, query.date), service.clock() + 1
     since_ms = min(to_unix_ms(query.since, "since") or 0, until_ms - 1)
     if not since_ms:
         raise web.HTTPSeeOther(f"/days/{shown.date}{_parameters(query)}")
 
-    async def render(_: bytes) -> bytes:
+    async def find() -> Mapping[str, list[Event]]:
         # Open events were seen within the last hours, so within a day before.
         events = await load_period(service, query.watch, since_ms - DAY_MS, until_ms)
-        return await _page(request, query, shown, (since_ms, until_ms), handover(events, since_ms, until_ms))
+        return handover(events, since_ms, until_ms)
 
-    page = await shared_body(request, render, viewer=caller_id(request))
-    return conditional_response(request, page, "text/html")
+    return await _page(request, query, shown, (since_ms, until_ms), find)
 
 
 async def day(request: web.Request, service: Service, date: str, query: DayQuery) -> web.Response:
     """Page: the events of a day; of today also the others of the last 24 hours, as a night has two dates."""
-    shown = await day_of(service, query, date)
+    shown = await _day_of(request, query, date)
     start_ms, end_ms = shown.start_ms, shown.end_ms
 
-    async def render(_: bytes) -> bytes:
+    async def find() -> Mapping[str, list[Event]]:
         lists: dict[str, list[Event]] = {"new": [], "earlier": [], "later": [], "before": [], "muted": []}
         found = await load_period(service, query.watch, start_ms, end_ms)
         if start_ms <= (now_ms := service.clock()) < end_ms:
@@ -70,37 +66,44 @@ async def day(request: web.Request, service: Service, date: str, query: DayQuery
             name = "later" if event.detected_at_ms >= end_ms else name
             name = "muted" if event.muted else "before" if event.last_seen_ms < start_ms else name
             lists[name].append(event)
-        return await _page(request, query, shown, (start_ms, end_ms), lists)
+        return lists
 
-    page = await shared_body(request, render, viewer=caller_id(request))
-    return conditional_response(request, page, "text/html")
+    return await _page(request, query, shown, (start_ms, end_ms), find)
 
 
 async def _page(
-    request: web.Request, query: DayQuery, shown: Day, limits: tuple[int, int], lists: _Lists
-) -> bytes:
+    request: web.Request, query: DayQuery, shown: Day, limits: tuple[int, int], find: _Find
+) -> web.Response:
     """``limits``: its start and end in ms; that of ``shown`` unless it began when the reader left."""
     service = request.app[SERVICE]
-    now_ms = service.clock()
-    kept_days = service.settings.retention_days
-    oldest_ms = now_ms - kept_days * DAY_MS if kept_days else 0  # else a robot goes back for ever
-    return request.app[PAGES].render(
-        "days.html",
-        page="days",
-        user=caller_name(request),
-        query=query,
-        shown=shown,
-        is_day=limits == (shown.start_ms, shown.end_ms),
-        limits=limits,
-        lists={name: [make_card(event, now_ms) for event in events] for name, events in lists.items()},
-        items={event.id: items_within(event, *limits) for events in lists.values() for event in events},
-        neighbors=[
-            ("prev", shown.shifted(-int(shown.start_ms > oldest_ms))),
-            ("next", shown.shifted(int(shown.end_ms <= now_ms))),
-        ],
-        parameters=_parameters(query),
-        desks=await service.events.desks.values(),
-    )
+
+    async def render(_: bytes) -> bytes:
+        lists, now_ms = await find(), service.clock()
+        known = (await service.events.repository.summaries()).values()
+        return request.app[PAGES].render(
+            "days.html",
+            page="days",
+            user=caller_name(request),
+            query=query,
+            shown=shown,
+            limits=limits,
+            now_ms=now_ms,
+            first_ms=min((event.first_seen_ms for event in known), default=now_ms),
+            lists={name: [make_card(event, now_ms) for event in events] for name, events in lists.items()},
+            items={event.id: items_within(event, *limits) for found in lists.values() for event in found},
+            parameters=_parameters(query),
+            desks=await service.events.desks.values(),
+        )
+
+    page = await shared_body(request, render, str(shown.zone), viewer=caller_id(request))
+    return conditional_response(request, page, "text/html")
+
+
+async def _day_of(request: web.Request, query: DayQuery, date: str) -> Day:
+    """The day of a date, "" for today: in the zone of the query or desk, else in that of the reader."""
+    if not (query.time_zone or query.watch) and (zone := reader_zone(request)) is not UTC:
+        query.time_zone = str(zone)
+    return await day_of(request.app[SERVICE], query, date)
 
 
 def reader_zone(request: web.Request) -> tzinfo:

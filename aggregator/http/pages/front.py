@@ -50,8 +50,7 @@ async def front(request: web.Request, service: Service, query: FrontQuery) -> we
     async def render(position: bytes) -> bytes:
         return await _render(request, query, position, read_mark)
 
-    number = newest[0].number if newest else 0
-    page = await shared_body(request, render, read_mark, number, viewer=caller_id(request))
+    page = await shared_body(request, render, read_mark, *newest, viewer=caller_id(request))
     return conditional_response(request, page, "text/html")
 
 
@@ -90,7 +89,6 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         view=view(query, (*lists.open, *lists.closed), desks),
         desk_fields=desk_fields(query) if may_edit(request) else {},
         read_mark=read_mark,
-        hour_ago_ms=now_ms - HOUR_MS,
         now_ms=now_ms,
         tour=settings.demo,
         rule=f"more than {needed} similar items within {settings.burst_window_hours:g} hours",

@@ -198,6 +198,39 @@ async def test_today_is_a_day_of_the_zone_that_the_browser_noted(client: Client)
         url = f"/days?date=2026-11-05{path}"
         async with client.get(url, headers=headers, allow_redirects=False) as response:
             assert unquote(response.headers["Location"]) == f"/days/2026-11-05{target}"
+        async with client.get("/days/2026-11-05?watch=", headers=headers) as response:
+            text = await response.text()
+            assert "(Asia/Tokyo)" in text and "/days/2026-11-05?time_zone=Asia%2FTokyo" in text
+
+
+@pytest.mark.parametrize(
+    ("date", "said"),
+    [
+        ("2026-01-03", "No event is known of this day: the first one begins <time"),
+        ("2026-11-06", "No event had articles on this day."),
+        ("2999-01-01", "This day has not begun."),
+    ],
+)
+async def test_a_day_without_events_says_why(client: Client, week: None, date: str, said: str) -> None:
+    """Before the first event, none of the day, or in the future."""
+    text = await get(client, f"/days/{date}")
+
+    assert said in text
+    assert ('rel="prev"' in text) is (date != "2026-01-03")
+
+
+async def test_a_day_lists_first_what_nobody_is_on(service: Service, client: Client, week: None) -> None:
+    """For who takes over: then in the order of the articles of the day."""
+    await store(service, "tremor", HOUR_MS, 2 * HOUR_MS)
+    taken = {"action": "set_work_status", "actor": "Nora", "work_status": "on_it", "assignee": "Tomas"}
+    for id_ in ("fire", "strike"):
+        async with client.post(f"/v1/events/{id_}/actions", json=taken) as response:
+            assert response.status == 200
+
+    new = (await get(client, "/days/2026-11-05")).partition('id="list-new"')[2].partition("</section>")[0]
+
+    assert re.findall(r'"/events/(\w+)" dir', new) == ["tremor", "strike", "fire"]
+    assert new.count("Not handled") == 1 and new.count("On it: <bdi>Tomas</bdi>") == 2
 
 
 async def test_a_day_names_who_published_an_event(client: Client, week: None) -> None:

@@ -14,13 +14,14 @@ function note() {
   return since;
 }
 
-// The server groups a storyline by days of this zone: a page that did not know it yet is loaded again, once.
+// A page of days whose server did not know this zone is loaded again, once; one of today may be of another date.
 function noteZone() {
   const cookie = `aggregator_zone=${zone}`;
   const isNoted = () => document.cookie.split("; ").includes(cookie);
   if (isNoted()) return;
   document.cookie = `${cookie}; path=${basePath || "/"}; max-age=31536000; samesite=lax`;
-  if (isNoted() && document.querySelector("[data-zone-shown]")) location.reload();
+  const page = document.querySelector("[data-zone-shown]");
+  if (isNoted() && page) location.replace(page.href || location.href);
 }
 
 export function start() {
@@ -33,7 +34,7 @@ export function start() {
     const url = new URL(link.href);
     if (zone !== "UTC" && !url.searchParams.has("time_zone")) url.searchParams.set("time_zone", zone);
     if ("since" in link.dataset && since) url.searchParams.set("since", new Date(since).toISOString());
-    link.hidden = "since" in link.dataset ? !since : link.hidden && zone === "UTC";
+    if ("since" in link.dataset) link.hidden = !since;
     link.href = url;
   }
 }

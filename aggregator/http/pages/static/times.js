@@ -17,7 +17,7 @@ function relativeTime(date) {
 }
 
 function exactTime(date) {
-  const isToday = new Date().toDateString() === date.toDateString();
+  const isToday = new Date().toDateString() === date.toDateString() && !document.querySelector("[data-other-day]");
   return isToday ? clockFormat.format(date) : `${dateFormat.format(date)}, ${clockFormat.format(date)}`;
 }
 

@@ -28,9 +28,8 @@ TEST_WAIT_S = 3.0
 _running_tests: set[asyncio.Task[DeliveryResult]] = set()
 TargetState = Literal["unused", "working", "failing", "paused"]
 MAX_HISTORY = 30
-Done = Literal[
-    "", "created", "saved", "deleted", "added", "removed", "ping", "enable", "disable", "retry", "resend"
-]
+TargetAction = Literal["ping", "enable", "disable", "retry", "resend", "remove"]
+Done = Literal["", "created", "saved", "deleted", "added"] | TargetAction
 
 
 class DeskPageQuery(Struct, forbid_unknown_fields=True):
@@ -43,7 +42,7 @@ class DeskPageQuery(Struct, forbid_unknown_fields=True):
 class WebhookForm(Struct, forbid_unknown_fields=True):
     """Form of the webhook pages."""
 
-    action: Annotated[Literal["ping", "enable", "disable", "retry", "resend", "remove"], doc("What to do.")]
+    action: Annotated[TargetAction, doc("What to do.")]
     delivery: Annotated[str, doc("Id of the delivery.", "d-81f2", max_length=40)] = ""
     next: Annotated[str, doc("Page to return to.", "/webhooks", max_length=200)] = ""
 
@@ -71,15 +70,14 @@ async def change(
     """Page: test, pause, resume, retry or remove a webhook or target. Returns to the page of the form."""
     target = await service.events.subscriptions.get(id_)
     back = safe_redirect_path(form.next or f"/webhooks/{target.id}").partition("?")[0]
-    done = form.action
     if form.action == "ping":
         await _test(service, target)
     elif form.action == "remove":
         await delete(service, target.id)
-        back, done = "/webhooks" if back == f"/webhooks/{target.id}" else back, "removed"  # type: ignore[assignment]
+        back = "/webhooks" if back == f"/webhooks/{target.id}" else back
     else:
         await apply_action(service, target, form.action, form.delivery, caller_name(request))
-    return redirect(back, done, target.id)
+    return redirect(back, form.action, target.id)
 
 
 async def _test(service: Service, target: Subscription) -> None:

@@ -18,7 +18,7 @@ from aggregator.domain import Article, Match, Outcome, RelatedItem
 from aggregator.errors import NotFound, StoreUnavailable
 from aggregator.events.desks import Desk
 from aggregator.events.detection.top_stories import TopStory
-from aggregator.events.event import EditorAction
+from aggregator.events.event import EditorAction, Note
 from aggregator.events.newsroom import split_off
 from aggregator.http.openapi import build_document
 from aggregator.http.pages.documentation import curl_command
@@ -365,6 +365,18 @@ async def test_a_look_up_shows_what_was_decided(client: Client, service: FakeSer
     assert "is not the article" in pages[1] and "opposite" not in pages[1]
     assert 'href="/search?q=%3Cbriefing%3E"' in pages[1] and "&lt;briefing&gt;" in pages[1]
     assert 'href="/search?q=live%201"' in pages[1]
+
+
+async def test_an_address_in_a_note_is_a_link(client: Client, service: FakeService) -> None:
+    """Such as that of the newsroom's own story; whatever else it says is text."""
+    text = "Ours: https://gazette.example/storm?a=1&b=2 javascript:alert(1) <b>now</b>"
+    service.fake_events.stored = [event("e1", "Storm", (), notes=(Note(1, "Ada", EVENT_MS, text),))]
+    page = await (await client.get("/events/e1")).text()
+    note = page.partition('class="keep-lines"')[2].partition("</p>")[0]
+
+    link = '<a href="https://gazette.example/storm?a=1&amp;b=2" rel="noopener noreferrer" target="_blank">'
+    assert link in note and note.count("<a ") == 1 and "<b>" not in note
+    assert "an address in a note of the report links our story" in page
 
 
 async def test_script_urls_are_not_links(client: Client, service: FakeService) -> None:

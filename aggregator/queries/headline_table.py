@@ -6,6 +6,7 @@ source, and what searches filter by. A chunk of ``CHUNK_ROWS`` takes 20 us per t
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,6 +83,7 @@ class SearchFilter:
 
 
 NO_FILTER: Final = SearchFilter()
+_WITHOUT_SCHEME: Final = re.compile(r"(?:[\w-]+\.)+[^\W\d_]{2,}(?::\d+)?/\S*")
 
 
 class Hits(NamedTuple):
@@ -96,9 +98,9 @@ NO_HITS: Final = Hits(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0
 
 
 def canonical_or_none(url: str) -> str | None:
-    """The canonical form of an http or https URL; None for anything else."""
+    """The canonical form of an http or https URL, also without its scheme; None for anything else."""
     try:
-        return canonical_url(url)
+        return canonical_url(f"https://{url}" if _WITHOUT_SCHEME.fullmatch(url) else url)
     except InvalidInput:
         return None
 

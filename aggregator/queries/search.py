@@ -164,7 +164,7 @@ class ArticleSearch:
     ) -> list[FoundArticle]:
         if not groups or search_filter.verdict == "duplicate":  # the term index has no duplicates
             return []
-        hashes = sorted(set(map(term_hash, terms)))
+        hashes = sorted({term_hash(term) for group in groups for term in (*group.terms, *terms)})
         buckets = keys.term_buckets(b"", hashes)
         snapshot = await self._index.segments.read(dict.fromkeys(self._index.spaces, buckets))
         spaces: dict[int, str] = {}
@@ -186,8 +186,7 @@ class ArticleSearch:
     async def exact(self, query: str, search_filter: SearchFilter = NO_FILTER) -> list[FoundArticle]:
         """The article whose id or URL the query is; of several with one URL the newest."""
         canonical = canonical_or_none(query)
-        candidates = list(filter(None, (query, canonical)))
-        stored = list((await self._index.articles.get_many(candidates)).values())[:1]
+        stored = [*(await self._index.articles.get_many([query, canonical or query])).values()][:1]
         if canonical and not stored:
             with_url = await self.find("", replace(search_filter, url=query), limit=1)
             stored = [found.article for found in with_url.articles]

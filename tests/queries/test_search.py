@@ -85,6 +85,8 @@ async def test_one_word_in_quotes_is_no_other_form_of_it(newsroom: Core) -> None
         ("Łódź: tramwaj", "pl", "lodz"),
         ("Erdoğan à Izmir", "fr", '"Erdogan a Izmir"'),
         ("Zurich votes", "en", "Zürich"),
+        ("Election in Kareth", "en", "Élections"),
+        ("Cafés close in Kareth", "en", "cafe"),
         ("Σεισμός στην Κρήτη", "el", "σεισμος κρητη"),
     ],
 )

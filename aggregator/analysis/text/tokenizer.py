@@ -108,8 +108,8 @@ def tokenize(text: str, lang: str) -> list[str]:
 
 
 def search_terms(text: str, lang: str) -> tuple[str, ...]:
-    """The terms of a headline or a query in order, without accents."""
-    return tuple(map(unaccented, tokenize(text, lang)))
+    """The terms of a headline or a query in order, without accents; English stems are made without them."""
+    return tuple(map(unaccented, tokenize(unaccented(fold(text)) if lang == "en" else text, lang)))
 
 
 def has_phrase(terms: Sequence[str], phrase: tuple[str, ...]) -> bool:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
-from urllib.parse import unquote, urlencode, urlsplit
+from urllib.parse import unquote, urlencode
 
 import msgspec
 from aiohttp import web
@@ -97,12 +97,12 @@ async def search(request: web.Request, query: SearchPageQuery) -> web.Response:
         elif given or conditions != NO_FILTER or query.sort == "time":
             words = given
             if canonical_or_none(given):
-                path = urlsplit(given).path
+                path = re.split(r"[?#]", given)[0].rstrip("/")
                 event_id = path.partition("/events/")[2].partition("/")[0]
                 if await events.repository.get_many([unquote(event_id)]):
                     raise web.HTTPSeeOther(f"/events/{event_id}")
-                problem = f"No article is stored under the address {given[:200]}."
                 words = " ".join(re.findall(r"[^\W_]+", unquote(path.rpartition("/")[2])))
+                problem = f"No article is stored under the address {given[:200]}. Searched instead: {words}."
             result = await articles.find(
                 words, conditions, limit=PAGE_ARTICLES, after=after, order=query.sort
             )

@@ -188,6 +188,29 @@ async def test_addresses_and_ids_lead_to_what_they_name(client: Client) -> None:
     assert "<code>d3</code>" in await page(client, "q=d3")
 
 
+async def test_an_address_needs_no_scheme(client: Client) -> None:
+    """As browsers show it; an unknown one has a sentence of its own, and its last words are searched."""
+    body = {
+        "id": "own-id",
+        "title": "Dam of Kareth",
+        "text": "Water rises.",
+        "url": "https://dam.example/a/b",
+    }
+    assert (await client.post("/v1/articles", json=body)).status in (200, 201)
+
+    for address in ("dam.example/a/b", "https://dam.example/a/b", "dam.example:443/a/b"):
+        found = await page(client, urlencode({"q": address}))
+        assert "<code>own-id</code>" in found and "No article is stored" not in found, address
+    for unknown, words in (
+        ("dam.example/kareth-report", "kareth report"),
+        ("https://no.example/", "no example"),
+    ):
+        found = await page(client, urlencode({"q": unknown}))
+        assert f"No article is stored under the address {unknown}. Searched instead: {words}." in found
+    for no_address in ("3.5/10", "and/or", "U.S./China"):
+        assert "under the address" not in await page(client, urlencode({"q": no_address})), no_address
+
+
 async def test_filters_and_the_cursor_are_in_the_address_of_the_next_page(client: Client) -> None:
     """So that a page of results can be sent to a colleague; it continues in the same order."""
     for number in range(40):

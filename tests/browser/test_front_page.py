@@ -81,6 +81,9 @@ PATHS = (
     "/health",
     "/docs",
 )
+# Links of below 24 px, which a finger misses.
+LOW_TARGETS = """links => links.map(link => [link.getBoundingClientRect().height, link.textContent])
+    .filter(([height]) => 0 < height && height < 24)"""
 # All operations look alike, and axe takes 12 s for all of them.
 DOCS_PARTS = ("header", "#postArticle", "#listEvents")
 
@@ -96,9 +99,11 @@ async def test_pages_fit_and_load_nothing_from_other_hosts(
         await expect(page.locator("pre")).to_have_count(1)
         await post_articles(client)
         service.fake_events.stored = events()
-        for path in PATHS:
+        for path in (*PATHS, "/sources"):
             await page.goto(str(client.make_url(path)))
             assert await overflow_px(page) <= 0, path
+            low = await page.locator("main :is(a, summary)").evaluate_all(LOW_TARGETS)
+            assert path == "/docs" or low == [], (path, low)
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
@@ -159,8 +164,6 @@ ROW_FAULTS = """row => {
             || isCut(part.closest(".facts, .counts")) || boxes.some(other => areOver(boxes[n], other)))
         .map(part => part.textContent.trim());
 }"""
-LOW_TARGETS = """links => links.map(link => [link.getBoundingClientRect().height, link.textContent])
-    .filter(([height]) => 0 < height && height < 24)"""
 
 
 @pytest.mark.parametrize("density", ["compact", "comfortable"])

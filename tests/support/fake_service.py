@@ -362,6 +362,9 @@ class FakeEvents:
     async def top_stories(self, event_filter: EventFilter, since_ms: int) -> list[RankedStory]:
         return largest_stories(self.stories, event_filter, since_ms)
 
+    async def summaries(self) -> dict[str, Event]:
+        return {event.id: event for event in self.stored}
+
     async def learned_history(self) -> LearnedHistory | None:
         return None
 
@@ -391,9 +394,8 @@ class FakeEvents:
 
     async def get(self, event_id: str) -> Event:
         self._service.check()
-        for event in self.stored:
-            if event.id == event_id:
-                return event
+        if event := (await self.summaries()).get(event_id):
+            return event
         raise NotFound(f"There is no event {event_id[:200]!r}.")
 
     async def get_many(self, event_ids: Sequence[str]) -> dict[str, Event]:

@@ -2,16 +2,8 @@
 
 Two copies share wording, and they begin alike or have one headline: without that, what two articles of a
 site share is a background section, a list of other stories or captions. How much they must share depends on
-where and when they appeared. A pair is a copy if it meets one row of its part of the table (numbers:
-``Policy`` in ``policy.py``):
-
-    outlets           published          containment   opening   both openings   headline
-    other or unknown  at any time        0.2                     0.35            0.8
-                                         0.35          0.35
-                                         0.6
-    the same          within 16 hours    0.7           0.5                       0.8
-    the same          later              0.9                                     0.9
-                                         0.96          0.5
+where and when they appeared: a pair is a copy if it meets one row of its part of the table
+(docs/design/duplicate-rules.md; numbers: ``Policy``).
 
 The opening of one text may be anywhere in the other one; "both openings" is what both begin with. An outlet
 that prints similar text again reports how a story developed. After 16 hours it is the article of another day:
@@ -19,9 +11,7 @@ a text that is sent again keeps its headline, and a template names in it what it
 shortened or framed a report of an agency, or it quotes the same statement: then the quotation is in the
 opening of one text and further down in the other. What two outlets have printed already is the report, not
 the quotation, so an article that shares enough with two of their copies need not begin like them
-(``shares_enough``). Unless containment is strong (0.75), the texts must also share 20 shingles at 0.5, 50 at
-0.2.
-Two texts of equal length with other names or figures are fillings of one template (``templates.py``).
+(``shares_enough``). Texts of equal length with other names or figures fill one template (``templates.py``).
 
 Chosen on labelled pairs, edited copies and pairs judged by hand (docs/benchmarks/duplicates.md).
 """

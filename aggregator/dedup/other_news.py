@@ -1,18 +1,8 @@
 """Other news over shared wording: pairs that share enough for copies and are about different things. Pure.
 
 A copy is an article whose wording is for the most part that of *one* other article, under a headline that
-does not say that it is other news. Where much wording is shared, these are no copies:
-
-    headline    one side is a bare headline or a few words, and the headlines differ: a few words occur in
-                any long text
-    column      a few words of one outlet on another day: a column that only names itself
-    own news    the later headline is about that part of its text that the earlier one lacks: a notice, a
-                list of other stories, the markup of a feed is what they share
-    page        two pages under unlike headlines, of one outlet with next to nothing of them in the texts, or
-                short and one headline absent from its text: the text is not the article
-    part        one text is a part of the other, whose headline is not about it: a collection and its item
-    passage     a passage of two longer texts under unlike headlines: a quotation
-
+does not say that it is other news. Where much wording is shared, the pairs of docs/design/duplicate-rules.md
+are no copies: a bare headline, a column, a page without its text, an item of a collection, a quotation.
 Each asks for more agreement of the headlines the less of the texts is shared, so it is monotone in both.
 """
 

@@ -3,10 +3,8 @@
 * ``hamming``     the rule of the paper (Hu & You 2017, section 2.2): a stored article within 3 bits makes a
   duplicate, within 7 bits a related article.
 * ``verified``    (default) fingerprint and sketch only propose candidates; shared wording, openings,
-  headlines, outlets and times decide (``copy_rule.py``), at any distance; without them even 3 bits are only
-  "related". An article that begins otherwise is a duplicate if it shares enough with copies of two outlets.
-  An article whose candidate is its own flash or teaser is "related" to it, and so is a flash with other
-  figures, since its content is new. Two fillings of one template (``copy_rule.py``) do not match.
+  headlines, outlets and times decide (docs/design/duplicate-rules.md), at any distance; without them even 3
+  bits are only "related".
 
 A profile is a policy with a name. An article is judged by the profile that its request names (``default``:
 that of the service), else by that of the first rule with a pattern that matches its source, else by the

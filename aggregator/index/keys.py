@@ -1,4 +1,4 @@
-"""Key layout of the index: every key it stores.
+"""Key layout of the index: what a space stores (other keys and owners: docs/design/data-model.md).
 
 All keys of one **segment** of a space share the tag ``{space.segment}`` and so, on a cluster, one slot: they
 are read at one instant and changed together. Records and texts are spread over all slots. A **suffix** is the
@@ -22,15 +22,9 @@ part of a key behind its tag, the same in all segments.
     {en.3f2a}upkeep      position of compaction                      ``compaction.CompactionCursor``
     r:en.3f2a:<16 hex>   record of an article number                 ``record_codec.encode_record``
     x:<16 hex>           compressed text of an article number (setting ``store_texts``)
-    {takedowns}...       marks of what was taken down                ``takedowns.py``
-    {untrusted}sources   sources of which nothing is stored          ``untrusted.py``
-    {format}             format of the data                          ``format_version.py``
-    {spaces}             registry of all spaces                      ``upkeep/spaces.py``
 
-**Term buckets.** Reports of one event in different words are further apart than any lookup radius and share
-no wording, but they share names and nouns that are rare elsewhere. So an article is indexed under the first
-terms of its profile, those of headline and lead, and looked up under all that are stored as strings. Only of
-terms with many articles the newest are kept: such a term says little (docs/design/related-articles.md).
+Reports of one event in different words share names that are rare elsewhere: an article is in the buckets of
+the terms of its headline and lead (docs/design/related-articles.md).
 """
 
 from __future__ import annotations

@@ -1,17 +1,10 @@
 """Segments: which ones a space has, which one is writable, and when it is full.
 
-A segment holds about ten million articles under one tag, so on one node of a cluster. The **head** of a
-space, a separate key, names the live segments and the floor.
-
-**Sealing** is one commit: it sets the key ``closed`` of the writable segment, which every commit checks. From
-then on the next number is writable. The head is only a hint: every read of a segment includes its ``closed``
-key, so an outdated head costs one more read and never gives a wrong result.
-
     open --seal: closed=now, if absent--> frozen --retention, everything below the floor--> dropped
 
-**Retention.** The floor of a space is the lowest article number that is still kept; lookups ignore smaller
-ones. It rises with the trusted time (``upkeep/clock_guard.py``), never with a wall clock, so that an article
-that expired once stays expired and a wrong clock expires none.
+A segment is under one tag, so on one node of a cluster. The **head** of a space, a separate key, names the
+live segments and the floor, the lowest article number that is kept. It is only a hint: every read of a
+segment includes its ``closed`` key, so an outdated head costs one more read (docs/design/segments.md).
 
 **Counting** costs no round trip: articles whose number ends in k zero bits, which are random, are sampled:
 8 bytes, the number with its low bits replaced by k, appended by the commit of the article.

@@ -18,14 +18,9 @@ grows with the segment, one bit at a time (``upkeep/sketch_rehash.py``). Stored 
 It is read together with the buckets and checked by every commit that decides or appends. So no writer appends
 to buckets that have been moved, and no decision misses an entry.
 
-**Full sketch keys** keep their newest entries only: some shingles ("one of the") are in every fiftieth
-article. An insert that finds ``FULL_KEY_ENTRIES`` of one of its keys first replaces the bucket by one with
-the key's newest ``KEPT_KEY_ENTRIES``. So a length may come back, and the commit checks by content:
-
-* a bucket of fewer than ``KEPT_KEY_ENTRIES`` entries was never trimmed, so its length is its version;
-* a longer one is compared by value.
-
-Updates and reindexed copies append without trimming; the next insert trims.
+**Full sketch keys** keep their newest entries only (docs/decisions/0039-bounded-sketch-keys.md): an insert
+that finds ``FULL_KEY_ENTRIES`` of one of its keys replaces the bucket by one with the newest
+``KEPT_KEY_ENTRIES``. So a length may come back, and a bucket of that many entries is compared by value.
 """
 
 from __future__ import annotations

@@ -16,16 +16,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_198, 245
 MAX_LINES = {  # of each package of the server; modules at its top share one
-    "analysis": 4_608,
+    "analysis": 4_619,
     "auth": 493,
     "background": 256,
     "backup": 486,
     "cli": 2_078,
     "contract": 1_519,
-    "dedup": 1_240,
+    "dedup": 1_243,
     "events": 7_563,
     "http": 6_648,
-    "index": 5_276,
+    "index": 5_262,
     "ingest": 1_970,
     "provenance": 1_203,
     "queries": 1_569,

@@ -4,11 +4,9 @@ The caller may pause or stop between any two steps. Progress is in the store, so
 two at once are harmless.
 
 **Retention.** A segment that spans the retention period is sealed even if it is not full. A frozen segment
-below the floor is dropped: first from the head, then its keys; ``closed`` stays for readers of the stream
-that were away.
+below the floor is dropped; ``closed`` stays for readers of the stream that were away.
 
-**Expiry sweep.** Article keys have no time to live: a server whose clock is wrong for a moment would delete
-them all. The sweep removes what dropping segments leaves:
+**Expiry sweep** (docs/design/segments.md). It removes what dropping segments leaves:
 
     r:<space>:<number>, x:<number>    records and texts of all spaces, also of those that are not served
     {space.N}i, {space.N}p            bindings and states, except in writable segments

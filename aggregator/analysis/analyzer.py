@@ -15,7 +15,7 @@ from aggregator.analysis.models import Model
 from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.term_profile import LEAD_TERMS, MINOR_TERMS, OPENING_UNITS, encode_minor_terms
 from aggregator.analysis.text import tokenizer
-from aggregator.analysis.text.figures import figures, is_marked, letter_marks
+from aggregator.analysis.text.figures import MAX_FIGURES, figure_hash, figures, is_marked, letter_marks
 from aggregator.analysis.text.html import extract_article
 from aggregator.analysis.text.language import (
     CANDIDATE_LANGUAGES,
@@ -40,7 +40,6 @@ MAX_TEXT_CHARS = 3_000_000
 NORMALIZED_CHARS_PER_CHAR = 18  # at most
 _CHUNK_CHARS = 50_000
 MAX_TERMS = 24
-MAX_FIGURES = 48
 # Words and index terms cached over all languages, about 60 MB; a larger cache is dropped and refilled.
 VOCABULARY_CAPACITY = 1 << 18  # 42,000 English articles have 203,000
 # Part of the space name: change it when this module computes other stored values for the same article.
@@ -157,7 +156,7 @@ class Analyzer:
             short=len(words) < SHORT_BELOW_WORDS,
             sketch=shingles.sketch_of_word_hashes(word_hashes, shingle_width(lang), in_headline),
             terms=terms,
-            figures=tuple(map(xxhash.xxh32_intdigest, list(dict.fromkeys(of_title + of_text))[:MAX_FIGURES])),
+            figures=tuple(map(figure_hash, list(dict.fromkeys(of_title + of_text))[:MAX_FIGURES])),
             problems=text_problems(text, lang, article.lang, has_markup),
             title=title,
             text=text,

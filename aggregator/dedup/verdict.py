@@ -15,11 +15,19 @@ from functools import cache
 from aggregator.analysis.analyzer import shingle_width
 from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.text import tokenizer
-from aggregator.analysis.text.decisive import reversal
+from aggregator.analysis.text.decisive import decisive_difference, reversal, stated_figures
+from aggregator.analysis.text.figures import MAX_FIGURES, figure_hash
 from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, HALF, Comparable, Evidence, figures_changed
 from aggregator.dedup.headlines import title_similarity
-from aggregator.dedup.other_news import MOST, Reason, other_news, stands_under_many_headlines
+from aggregator.dedup.other_news import (
+    MOST,
+    SAME_TEXT,
+    Reason,
+    is_same_text,
+    other_news,
+    stands_under_many_headlines,
+)
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.templates import exchanged
 from aggregator.dedup.wording import count_of_headline, headline_units, shared_wording
@@ -45,9 +53,7 @@ class Candidate:
 def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -> Outcome:
     """Return the outcome for ``subject`` among ``candidates``; their order does not matter."""
     near = [c.evidence.distance for c in candidates if c.evidence.distance <= policy.related_bits]
-    outlet = [c for c in candidates if c.evidence.same_outlet]
-    pages = [c.record for c in outlet if c.evidence.overlap.shared or c.record.short]
-    is_article = policy.name != "verified" or not stands_under_many_headlines(subject, pages)
+    is_article = policy.name != "verified" or not is_notice(subject, candidates)
     if not is_article:  # then the headline decides
         candidates = [c for c in candidates if headline_similarity(subject, c.record) >= EQUAL_HEADLINES]
     exact = [c for c in candidates if is_exact_copy(subject, c.record, c.evidence, policy)]
@@ -79,15 +85,7 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
         overlap=None if policy.name == "hamming" else round(best.evidence.overlap.containment, 3),
         rule=rule,
     )
-    return Outcome(
-        "duplicate",
-        distance=match.distance,
-        match=match,
-        updated_figures=figures_changed(subject.figures, best.record.figures),
-        reversed=is_reversed(subject, best.record),
-        keep=False,
-        text_is_article=is_article,
-    )
+    return Outcome("duplicate", match.distance, match, keep=False, text_is_article=is_article)
 
 
 def compare_with_readers_versions(
@@ -97,25 +95,27 @@ def compare_with_readers_versions(
     kept: Sequence[Comparable],
     policy: Policy,
     same_outlet: bool,
+    is_revision: bool,
 ) -> Outcome:
     """A duplicate's outcome with what it adds to the articles of its group that readers have.
 
     ``canonical``: of its group; ``kept``: other members that were kept. An outlet's later version that shares
-    less than half with the canonical article is no duplicate, but follows it.
+    less than half with the canonical article (``same_outlet``) is no duplicate, but follows it.
+    ``is_revision``: its outlet has an earlier version in the group.
     """
     match = outcome.match
     assert match is not None
     width = shingle_width(subject.lang)
-    members = [record.sketch for record in kept[:MAX_KEPT_MEMBERS]]
+    readers = [canonical, *kept[:MAX_KEPT_MEMBERS]]
     # An equal headline, which only a short text's sketch includes, does not count.
     is_equal = headline_similarity(subject, canonical) >= EQUAL_HEADLINES
     skip = count_of_headline(subject) / max(1, subject.sketch.size) if is_equal else 0.0
-    adds = 1.0 - shared_wording(subject.sketch, [canonical.sketch, *members], width, skip).words
+    adds = 1.0 - shared_wording(subject.sketch, [record.sketch for record in readers], width, skip).words
     if not subject.text_words:  # too few shingles for a share: by the words of the headlines
-        readers = {word for record in (canonical, *kept) for word in headline_units(record)}
+        known = {word for record in readers for word in headline_units(record)}
         own = headline_units(subject)
-        adds = sum(word not in readers for word in own) / max(1, len(own))
-    adds = 0.0 if match.rule == "exact" else round(adds, 2)
+        adds = sum(word not in known for word in own) / max(1, len(own))
+    is_known, adds = match.rule == "exact" and not adds, round(adds, 2)
     may_follow = same_outlet and match.rule != "exact" and policy.name == "verified"
     if may_follow and estimate_overlap(subject.sketch, canonical.sketch).containment < HALF:
         return replace(outcome, verdict="related", match=None, keep=True, follows=match.canonical_id)
@@ -126,15 +126,27 @@ def compare_with_readers_versions(
         and 2 * adds * words > enough - canonical_words  # not what a kept member has already
         and shared_wording(canonical.sketch, [subject.sketch], width).words >= MOST
     )
-    is_update = same_outlet and (outcome.updated_figures or outcome.reversed)
-    keep = adds >= policy.keep_if_adds or fuller or is_update
-    return replace(outcome, adds=adds, fuller=fuller, keep=keep)
+    updated = all(has_other_figures(subject, record) for record in readers)
+    turned = all(is_reversed(subject, record) for record in readers)
+    said = {decisive_difference(subject.title, record.title, subject.lang) for record in readers}
+    is_news = (said <= CONTRADICTIONS and not is_known) or (is_revision and (updated or turned))
+    keep = adds >= policy.keep_if_adds or fuller or is_news
+    return replace(outcome, adds=adds, fuller=fuller, updated_figures=updated, reversed=turned, keep=keep)
 
 
+# Headlines that differ so contradict each other, whatever of the texts is shared.
+CONTRADICTIONS = frozenset(["figures", "negation", "opposite"])
 # At least so many kept members of a group, those that share most wording, count as read.
 MAX_KEPT_MEMBERS = 8
 # A fuller version has so many words more, or so many times as many, and contains most of the canonical text.
 FULLER_WORDS, FULLER_RATIO = 60, 1.3
+
+
+def has_other_figures(later: Comparable, earlier: Comparable) -> bool:
+    """Whether a figure was replaced, or the later headline says one that the earlier article lacks."""
+    said = stated_figures(later.title, later.lang) - stated_figures(earlier.title, earlier.lang)
+    is_new = len(earlier.figures) < MAX_FIGURES and any(figure_hash(f) not in earlier.figures for f in said)
+    return is_new or figures_changed(later.figures, earlier.figures)
 
 
 def is_reversed(later: Comparable, earlier: Comparable) -> bool:
@@ -146,6 +158,18 @@ def is_reversed(later: Comparable, earlier: Comparable) -> bool:
         for article in (later, earlier)
     )
     return bool(reversal(first, second, later.lang))
+
+
+def is_notice(subject: Analysis, candidates: Sequence[Candidate]) -> bool:
+    """Whether an outlet prints the text under many headlines: then it is the article in no other one."""
+    own, others = list[Comparable]([subject]), defaultdict[str, list[Comparable]](list)
+    for c in candidates:
+        if c.evidence.same_outlet:
+            own += [c.record] if c.evidence.overlap.shared or c.record.short else []
+        elif c.record.source and c.evidence.overlap.containment >= SAME_TEXT:
+            others[source_key(c.record.source)].append(c.record)
+    prints = [[page for page in pages if is_same_text(subject, page)] for pages in others.values()]
+    return any(stands_under_many_headlines(pages[0], pages[1:]) for pages in (own, *filter(None, prints)))
 
 
 def confirmed_by_group(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -> list[Candidate]:
@@ -262,5 +286,7 @@ def figures_are_news(earlier: Comparable, later: Comparable, policy: Policy) -> 
 
     The policy treats updates as new, or both are short flashes.
     """
+    if policy.updates_are_new:
+        return has_other_figures(later, earlier)
     both_flashes = policy.name == "verified" and earlier.short and later.short
-    return (policy.updates_are_new or both_flashes) and figures_changed(earlier.figures, later.figures)
+    return both_flashes and figures_changed(earlier.figures, later.figures)

@@ -6,8 +6,7 @@ second commit finds a bucket longer than it read, and the article is decided aga
 model-checked; docs/design/commit-protocol.md).
 
 Nothing is removed from a block bucket: its length is its version. A full sketch key loses its oldest entries
-(``snapshot.py``). The number of an article that left (deleted, or
-replaced by an update) is marked DEAD, and its record is deleted.
+(``snapshot.py``). The number of an article that was deleted or replaced is DEAD; its record is deleted.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Final
 
+from aggregator.dedup.other_news import AGREEING
 from aggregator.domain import ArticleRecord, Match, Outcome, arrival_ms_of
 from aggregator.index import keys
 from aggregator.index.article_stream import encode_stream_entry
@@ -107,7 +107,7 @@ class SegmentTransactions:
             StreamAdd(self._tag + keys.STREAM, encode_stream_entry("article", binding, record)),
             *self._sample_writes(record),
         ]
-        if not self._may_share_entries(record, outcome.match):
+        if not self._may_share_entries(record, outcome):
             writes += self._posting_writes(record, buckets)
         if outcome.match is None:
             writes += self._term_writes(record)
@@ -282,8 +282,10 @@ class SegmentTransactions:
         version = AdvanceVersion(self._tag + keys.VERSION, operation + number.to_bytes(8, "big"))
         return Transaction(tuple(checks), (*writes, version), version_guard)
 
-    def _may_share_entries(self, record: ArticleRecord, match: Match | None) -> bool:
-        if match is None or match.rule != "exact":
+    def _may_share_entries(self, record: ArticleRecord, outcome: Outcome) -> bool:
+        match = outcome.match
+        # Later articles are compared with it: as a version that readers have, or as a page that is a notice.
+        if match is None or match.rule != "exact" or outcome.keep or record.own_headline <= AGREEING:
             return False
         return arrival_ms_of(record.number) - arrival_ms_of(match.number) <= self._shared_entries_grace_ms
 

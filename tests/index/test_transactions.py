@@ -59,16 +59,19 @@ def test_insert_checks_everything_it_relies_on() -> None:
 
 def test_exact_copy_adds_no_index_entries() -> None:
     """Only its binding, its state and a row in the duplicate list."""
-    transaction = SEGMENT.insert(record(7), Outcome("duplicate", match=match(1, 1, "exact")), [])
+    dropped = Outcome("duplicate", match=match(1, 1, "exact"), keep=False)
 
-    assert appended(transaction) == [TAG + keys.duplicate_ids(1)]
+    assert appended(SEGMENT.insert(record(7), dropped, [])) == [TAG + keys.duplicate_ids(1)]
+    # Later articles are compared with one that was kept, and with a page whose headline is not in its text.
+    assert len(appended(SEGMENT.insert(record(7), replace(dropped, keep=True), []))) == 1 + 7
+    assert len(appended(SEGMENT.insert(replace(record(7), own_headline=0.2), dropped, []))) == 1 + 7
 
 
 def test_exact_copy_gets_entries_when_it_outlives_its_original() -> None:
     """More than a day later it needs entries, since those of its original expire first."""
     late = record(article_number_at(86_400_002))
     for first, entries in ((article_number_at(2), 0), (article_number_at(1), 7)):
-        outcome = Outcome("duplicate", match=match(first, first, "exact"))
+        outcome = Outcome("duplicate", match=match(first, first, "exact"), keep=False)
         assert len(appended(SEGMENT.insert(late, outcome, []))) == 1 + entries
 
 

@@ -120,3 +120,22 @@ async def test_verdicts_that_rested_on_a_notice_are_withdrawn(store: Store) -> N
     assert [answer.withdrawn for answer in answers.values()] == [(), (), ("otters",), ()]
     assert await verdict(newsroom, "otters") == "new"
     assert await groups(newsroom, "club", "otters") == [["club"], ["otters"]]
+
+
+async def test_a_notice_of_two_outlets_is_the_article_in_neither(store: Store) -> None:
+    """Printed first by another one, under long texts: what one outlet's headlines show holds for all."""
+    newsroom, wall = core(store), f"{NOTICE} {story(9, 90)}"
+    posts = [("first", "a.example", "Log in with your card")]
+    posts += [(f"b{n}", "b.example", title) for n, title in enumerate(UNLIKE)]
+    posts += [("later", "c.example", "Mill sold to its workers")]
+    answers = {
+        id_: await newsroom.post(id_, wall, title=title, source=source) for id_, source, title in posts
+    }
+
+    assert [answers[id_].outcome.verdict for id_ in ("first", "b0", "b1")] == [
+        "new",
+        "duplicate",
+        "duplicate",
+    ]
+    assert not answers["b2"].outcome.text_is_article and answers["b2"].withdrawn == ("b0", "b1")
+    assert not answers["later"].outcome.text_is_article and answers["later"].outcome.keep

@@ -218,3 +218,31 @@ async def test_a_collection_swallows_no_item() -> None:
         assert whole.match is None and whole.keep
         again = (await post(other, "again", edited(briefing(), 3), "Good morning", "Herald", 1)).outcome
         assert again.match is not None and again.match.canonical_id == "briefing" and not again.keep
+
+
+async def test_an_update_that_nobody_kept_does_not_hide_the_next() -> None:
+    """Another outlet's figures are not kept; those of the outlet itself, in the same words, are."""
+    newsroom = core(MemoryStore())
+    toll = "The county counts {} flooded houses."
+    await newsroom.post("first", f"{FIRST} {toll.format(3)}", source="Wire")
+    other = (await newsroom.post("other", f"{FIRST} {toll.format(11)}", source="Ledger")).outcome
+    own = (await newsroom.post("own", f"{FIRST} {toll.format(11)}", source="Wire")).outcome
+    last = (await newsroom.post("last", f"{FIRST} {toll.format(11)}", source="Ledger")).outcome
+
+    assert (other.updated_figures, other.keep) == (True, False)
+    assert own.match is not None and own.match.rule == "exact"
+    assert (own.updated_figures, own.keep) == (True, True)
+    assert (last.updated_figures, last.keep) == (False, False)
+
+
+async def test_an_outlet_updates_its_copy_of_another_one() -> None:
+    """Its first version was dropped; the new figures are in no version that readers have."""
+    newsroom = core(MemoryStore())
+    toll = "The county counts {} flooded houses."
+    await newsroom.post("wire", f"{FIRST} {toll.format(3)}", source="Wire")
+    copy = await newsroom.post("copy", f"{edited(FIRST, 2)} {toll.format(3)}", source="Ledger")
+    update = (await newsroom.post("update", f"{FIRST} {toll.format(11)}", source="Ledger")).outcome
+
+    assert not copy.outcome.keep
+
+    assert (update.verdict, update.updated_figures, update.keep) == ("duplicate", True, True)

@@ -567,7 +567,7 @@ def _(patch: Patch) -> None:
     patch.setattr(
         SegmentTransactions,
         "_may_share_entries",
-        lambda self, record, match: bool(match and match.rule == "exact"),
+        lambda self, record, outcome: bool(outcome.match and outcome.match.rule == "exact"),
     )
 
 

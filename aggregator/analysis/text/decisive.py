@@ -47,11 +47,19 @@ def decisive_difference(a_title: str, b_title: str, lang: str) -> str:
     if _numbers_differ(first, second) or _marks_differ(figures(a, lang), figures(b, lang)):
         return "figures"
     common = (Counter(first) & Counter(second)).total()
-    if common < MIN_COMMON_WORDS * min(len(first), len(second)):
+    if not common or common < MIN_COMMON_WORDS * min(len(first), len(second)):
         return ""
     if lang in _UNSEPARATED_LANGUAGES:
         first, second = ["".join(first)], ["".join(second)]
     return reversal(first, second, lang) or ("names" if _names_differ(a, b, lang) else "")
+
+
+def stated_figures(title: str, lang: str) -> set[str]:
+    """The figures of a headline, and what its number words say, in digits, without 1, often an article."""
+    title = core_headline(title)
+    found, words = figures(title, lang), normalize_spelling(tokenizer.words(title, lang), lang)
+    written = {match["number"] for match in map(_FIGURE.fullmatch, found) if match}
+    return {*found, *(word for word in words if word.isdecimal() and word not in written)} - {"0", "1"}
 
 
 def reversal(a: Sequence[str], b: Sequence[str], lang: str) -> str:

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+import xxhash
+
 from aggregator.analysis.text.lexicon import table
 from aggregator.analysis.text.normalization import (
     COMBINING_MARKS,
@@ -55,6 +57,8 @@ _RIGHT_TO_LEFT = frozenset(["ar", "fa", "he", "ur", "ps"])
 # Codes that are no words, so that they count in small letters too.
 CURRENCY_CODES = frozenset(["usd", "eur", "gbp", "jpy", "cny", "rmb", "inr", "krw", "pln", "uah", "chf"])
 _MARKED_LETTER = re.compile(r"[+#](?<=[^\W\d_].)[+#]*(?!\w)")  # C++, C#, Disney+
+MAX_FIGURES = 48  # of an article, those of the headline first
+figure_hash = xxhash.xxh32_intdigest
 _MAX_HEADLINE_CHARS = 1_000  # in longer texts only a hyphen makes a grade, in 1/7 of the time
 _ASCII_GRADE = re.compile(r"-(?<=\b[A-Za-z].)(?!\w)")  # A-
 _GRADE = re.compile(r"[-\u2010-\u2013\u2212](?<=\b[A-Za-z].)(?!\w)")

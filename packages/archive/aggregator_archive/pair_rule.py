@@ -16,14 +16,13 @@ import numpy.typing as npt
 from aggregator.analysis.shingles import OverlapEstimate, estimate_overlaps
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.text.normalization import source_key
-from aggregator.dedup.copy_rule import Evidence, figures_changed, hours_between, is_same_outlet
+from aggregator.dedup.copy_rule import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import (
     compare_pair,
     compare_with_readers_versions,
     cosine,
     figures_are_news,
-    is_reversed,
     shares_enough,
 )
 from aggregator.domain import Match, Outcome, Sketch, WeightedTerms
@@ -89,18 +88,15 @@ class PairRule:
         article, copied = self._read_row(row), self._read_row(copied_row)
         pair = pack_pairs(np.array([copied_row]), np.array([row]))
         is_later = bool(order_by_arrival(self._columns, pair)[1][0] == row)
-        outcome = Outcome(
-            "duplicate",
-            match=_ANY_MATCH,
-            updated_figures=is_later and figures_changed(article.figures, copied.figures),
-            reversed=is_later and is_reversed(article, copied),
-            keep=False,
-        )
+        outcome = Outcome("duplicate", match=_ANY_MATCH, keep=False)
         policy = self._policies[article.uses_char_ngrams]
         if article.uses_char_ngrams:  # of which the words of the headline cannot be told by number
             article = replace(article, title="")
         same_outlet = is_same_outlet(article.source, copied.source)
-        return compare_with_readers_versions(outcome, article, copied, [], policy, same_outlet).keep
+        is_revision = same_outlet and is_later
+        return compare_with_readers_versions(
+            outcome, article, copied, [], policy, same_outlet, is_revision
+        ).keep
 
     def _decide_one(self, row: int, candidate_rows: Rows) -> list[int]:
         subject = self._read_row(row)

@@ -70,9 +70,7 @@ def test_repeated_ids_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture
 
     assert run(tmp_path / "out", source) == 0
     assert json.loads((tmp_path / "out" / "summary.json").read_bytes())["repeated_ids"] == 2
-    assert (
-        "earlier row: 2; results name rows by id, clusters also by file and row\n" in capsys.readouterr().err
-    )
+    assert "earlier row: 2; results name rows by id, file and row\n" in capsys.readouterr().err
 
 
 def test_rows_of_clusters_are_named_by_file_and_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,6 +89,15 @@ def test_rows_of_clusters_are_named_by_file_and_row(tmp_path: Path, monkeypatch:
         named = read_lines(tmp_path / "out" / f"{table}.jsonl")
         return sorted(lines[row["file"]][row["row"] - 1]["title"] for row in named)
 
+    pairs = read_lines(tmp_path / "out" / "pairs.jsonl")
+    for side in "12":
+        assert all(lines[pair[f"file{side}"]][pair[f"row{side}"] - 1]["title"] for pair in pairs)
+    originals = {
+        (row["copy_of_file"], row["copy_of_row"]) for row in read_lines(tmp_path / "out/clusters.jsonl")
+    }
+    assert {lines[file][row - 1]["title"] for file, row in originals - {(None, None)}} == {
+        f"g{n}-original" for n in range(5)
+    }
     assert titles("clusters") == sorted(id_ for group in EXPECTED for id_ in group)
     assert titles("representatives") == [f"g{n}-original" for n in range(5)]
 
@@ -363,11 +370,8 @@ def test_a_run_replaces_the_tables_of_an_earlier_one(
         (out / f"{table}.parquet").unlink()
     assert run(out, source) == 0
     before = {path: path.read_bytes() for path in out.iterdir()}
-    assert run(out, source, "--no-copy") == 2
-    assert f"{out / 'deduplicated.jsonl'} is not a result" in capsys.readouterr().err
-    for options in (), ("--no-copy",):
-        assert run(out, out / "deduplicated.jsonl", *options) == 2
-        assert f"the input {out / 'deduplicated.jsonl'} has the name" in capsys.readouterr().err
+    assert run(out, out / "deduplicated.jsonl") == 2
+    assert f"the input {out / 'deduplicated.jsonl'} has the name" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in out.iterdir()} == before
 
 
@@ -388,7 +392,25 @@ def test_files_that_no_run_wrote_are_kept(
     assert foreign.read_text() == "{}" and len(list(out.iterdir())) == 2
     foreign.unlink()
     interrupted_run(out, source, monkeypatch, at=(output, "write_clusters"))
-    assert (out / "pairs.jsonl").exists() and run(out, source) == 0
+    assert run(out, source) == 0
+
+
+def test_a_run_that_fails_publishes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results of an earlier run remain whole; a retry, in another format too, leaves none of its files."""
+    source, out = write_lines(tmp_path / "a.jsonl", archive_rows()), tmp_path / "out"
+    given: list[list[str]] = [["--format", "parquet"], []]
+    for options, at in zip(given, ("write_copy_and_collect", "summarize"), strict=True):
+        with monkeypatch.context() as patch:
+            patch.setattr(output, at, lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                run(out, source, *options)
+        assert [path.name for path in out.iterdir()] == ["work"]
+
+    assert run(out, source) == 0
+    assert {path.suffix for path in out.iterdir()} == {".jsonl", ".html", ".json"}
+    before = {path: path.read_bytes() for path in out.iterdir()}
+    interrupted_run(out, source, monkeypatch, at=(output, "summarize"))
+    assert {path: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
 
 
 def test_other_column_names(tmp_path: Path) -> None:
@@ -438,3 +460,13 @@ def test_a_threshold_above_1_is_refused_for_average_linkage(
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     assert run(tmp_path / "out", source, "--threshold", "7") == 2
     assert "threshold: 7 is not a resemblance from 0 to 1." in capsys.readouterr().err
+
+
+def test_bad_rows_have_their_content(tmp_path: Path) -> None:
+    """The cells of tables as JSON; a row of CSV that does not fit its header has them in the reason."""
+    (tmp_path / "a.csv").write_text("id,text\n1,The ferry is late.\n2,\n3,One,two\n")
+
+    assert run(tmp_path / "out", tmp_path / "a.csv") == 1
+    empty, long = read_lines(tmp_path / "out" / "bad_rows.jsonl")
+    assert json.loads(empty["data"]) == {"id": "2", "text": None}
+    assert long["reason"].endswith("than the header has columns: 3, One, two.")

@@ -37,11 +37,11 @@ def problem(*files: str, **columns: str) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize("separator", [",", ";"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 @pytest.mark.parametrize("name", ["a.csv", "A.CSV.gz"])
 def test_csv_files_of_spreadsheets(separator: str, encoding: str, name: str, tmp_path: Path) -> None:
-    """Semicolons, UTF-16 and Windows-1252 are read; only the last could be wrong, and is said."""
+    """Semicolons, tabs, bars, UTF-16 and Windows-1252 are read; only the last could be wrong, and is said."""
     file = write_csv(tmp_path / name.replace("CSV.gz", "csv.gz"), separator, encoding)
 
     remarks = check_inputs([file], {})

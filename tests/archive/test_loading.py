@@ -24,4 +24,3 @@ def test_the_deduplicated_rows_are_loaded_into_an_index(
     )
     assert main(["check", str(copies), "--store", valkey_url, "--out", str(tmp_path / "v")]) == 0
     assert "0 new, 0 related, 10 duplicate" in capsys.readouterr().err
-    assert main([*args, "--load", "--no-copy", "--store", valkey_url]) == 2

@@ -27,7 +27,23 @@ def test_an_embedded_store_persists_between_commands(
     assert "shared wording: containment" in output
     assert "  relatedness: score " in output and ": Probability of one subject 0." in output
     assert run("explain", *store, ORIGINAL["id"], "demo-unknown") == 1
-    assert "under the id 'demo-unknown', and there is no file of that name." in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f"There is no file {ORIGINAL['id']!r} or 'demo-unknown', and as an id: " in error
+    assert error.endswith("under the id 'demo-unknown'.\n")
+
+
+def test_a_missing_file_is_named_before_the_service(
+    tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its name counts as an id, and no service answers; of two files only the service is missing."""
+    one = tmp_path / "one.txt"
+    one.write_text(ORIGINAL["text"], encoding="utf-8")
+    server = ("--server", f"http://127.0.0.1:{free_port}")
+
+    assert run("explain", *server, str(one), "missing.txt") != 0
+    assert "There is no file 'missing.txt', and as an id: No service answers" in capsys.readouterr().err
+    assert run("explain", *server, str(one), str(one)) != 0
+    assert "aggregator: No service answers" in capsys.readouterr().err
 
 
 def test_bits_and_differing_passages_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

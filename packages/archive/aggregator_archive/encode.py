@@ -29,6 +29,7 @@ from aggregator_archive.arrays import Array, save_once
 from aggregator_archive.bitmap_filter import BITMAP_BITS, sample_bitmaps
 from aggregator_archive.char_ngrams import char_ngram_sketch
 from aggregator_archive.dates import DateCounts
+from aggregator_archive.parquet_table import as_text
 
 UNDATED = np.iinfo(np.int64).min
 TITLE_COUNTS_BELOW_CHARS = 1_000  # longer texts have too many words for their title to count, in any language
@@ -138,10 +139,7 @@ def text_key(title: str, text: str) -> int:
     return xxhash.xxh3_64_intdigest(" ".join(whole.casefold().split()).encode("utf-8", "surrogatepass"))
 
 
-@cache
-def cached_encoder(encoding: Encoding) -> Encoder:
-    """The encoder of this process; the models are loaded for the first block."""
-    return Encoder(encoding)
+cached_encoder = cache(Encoder)  # of this process; the models are loaded for the first block
 
 
 def encode_block(block: rows.Block, encoding: Encoding, out: str) -> None:
@@ -161,7 +159,7 @@ def _chunk_arrays(block: rows.Block, encoder: Encoder) -> dict[str, Array]:
             texts += bool(article.text or article.html)
             dates.add(row, encoder.column_names, is_read=article.published_at_ms is not None)
         except InvalidInput as error:
-            data = row.decode("utf-8", "replace") if isinstance(row, bytes) else None
+            data = None if isinstance(row, InvalidInput) else as_text(row)
             bad.append({"file": block.file, "row": number, "reason": str(error), "data": data})
     columns, spaces, sources = arrays_from_signatures(signatures)
     metadata = {

@@ -32,7 +32,6 @@ class Job:
     within_ms   link only articles whose dates differ by less; None: of any dates
     cap         maximum number of distinct texts in a group
     by_headline remove rows by their headlines, although no row has a text
-    write_copy  write the deduplicated rows
     seed        of the random choice of clusters for review
     """
 
@@ -47,7 +46,6 @@ class Job:
     representative: RepresentativeRule = "earliest"
     format: OutputFormat = "jsonl"
     by_headline: bool = False
-    write_copy: bool = True
     seed: int = 1
 
     @property
@@ -76,12 +74,12 @@ class Job:
 def check_out_dir(job: Job) -> None:
     """Raise InvalidInput if the run would overwrite or delete an input or a file that no run wrote.
 
-    Also if a table of an earlier run would remain: that of another format, or the copy.
+    Also if a table of an earlier run, in another format, would remain.
     """
     summary, unfinished = job.out_dir / "summary.json", job.work_dir / "job.json"
     pages = [job.out_dir / name for name in ("bad_rows.jsonl", "report.html", "review.html", "summary.json")]
     tables = [replace(job, format=kind).table(name) for kind, name in product(get_args(OutputFormat), TABLES)]
-    replaced = {*pages, *(job.table(name) for name in TABLES if job.write_copy or name != "deduplicated")}
+    replaced = {*pages, *map(job.table, TABLES)}
     if not unfinished.exists():
         tables += [path for path in job.work_dir.rglob("*") if path.is_file()]
         if not (summary.exists() and b'"distinct_texts"' in summary.read_bytes()):

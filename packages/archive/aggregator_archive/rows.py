@@ -113,9 +113,10 @@ def read_rows(files: Sequence[str], columns: Columns = ()) -> Iterator[dict[str,
     """
     for file, number, row in numbered_rows(files):
         try:
-            found = _plain_row(row)
+            given = row_as_dict(row)
         except InvalidInput as error:
             raise InvalidInput(f"{jsonl.Line(file, number).location}: {error}") from None
+        found = {n: value.isoformat() if isinstance(value, date) else value for n, value in given.items()}
         yield {**found, **{field: found[name] for field, name in dict(columns).items() if name in found}}
 
 
@@ -130,11 +131,6 @@ def listed(columns: Sequence[str]) -> str:
     """The first columns, separated by commas."""
     more = ", ..." if len(columns) > MAX_NAMED_COLUMNS else ""
     return ", ".join(columns[:MAX_NAMED_COLUMNS]) + more
-
-
-def _plain_row(row: RowOrError) -> dict[str, Any]:
-    plain = row_as_dict(row)
-    return {name: value.isoformat() if isinstance(value, date) else value for name, value in plain.items()}
 
 
 def parse_article(row: RowOrError, column_names: Mapping[str, str]) -> Article:
@@ -296,15 +292,14 @@ def open_csv(file: str) -> Iterator[tuple[csv.DictReader[str], BinaryIO]]:
     """Reader of a CSV file with a header, and the file on disk.
 
     UTF-8, or UTF-16 with a byte order mark; bytes that are not UTF-8 are ``LEGACY_ENCODING``. Columns are
-    separated by tabs if the name says so, else by commas, or by semicolons if the header has no comma.
+    separated by tabs if the name says so, else by what the header has most of: , ; tab or |.
     Raises InvalidInput if two columns have one name: a row has one value of each.
     """
     csv.field_size_limit(MAX_LINE_BYTES)
     head = read_head(file)
     encoding = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
     header = next(iter(head.decode(encoding, "replace").splitlines()), "")
-    delimiter = ";" if ";" in header and "," not in header else ","
-    delimiter = "\t" if ".tsv" in Path(file).name.lower() else delimiter
+    delimiter = "\t" if ".tsv" in Path(file).name.lower() else max(",;\t|", key=header.count)
     names = next(csv.reader([header], delimiter=delimiter), [])
     if repeated := [name for name in names if name and names.count(name) > 1]:
         raise InvalidInput(f"{file}: two columns are named {repeated[0]!r}; rename one in the header.")
@@ -323,7 +318,9 @@ def _next_row(reader: csv.DictReader[str]) -> Row | InvalidInput | None:
     if row is None:
         return None
     if None in row or None in row.values():
-        return InvalidInput("The row has more or fewer values than the header has columns.")
+        values = [*(value for name, value in row.items() if name and value), *row.get(None, ())]
+        problem = "The row has more or fewer values than the header has columns"
+        return InvalidInput(f"{problem}: {listed(values)}.")
     return {name: value or None for name, value in row.items()}
 
 

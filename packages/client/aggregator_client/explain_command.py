@@ -17,7 +17,7 @@ from aggregator import jsonl
 from aggregator.cli.common_options import check_profile, requested_profile
 from aggregator.cli.ingest_targets import check_target_options, client_errors_translated
 from aggregator.contract.decoding import to_article
-from aggregator.errors import EXIT_OK, InvalidInput, NotFound
+from aggregator.errors import EXIT_OK, InvalidInput, NotFound, StoreUnavailable
 from aggregator.runtime.addresses import service_url
 from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings
@@ -34,8 +34,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     compare = _compare_on_server if args.store is None else _compare_in_store
     try:
         explanation = run_loop(compare(args, settings, *sides))
-    except NotFound as error:
-        raise NotFound(f"{str(error).rstrip('.')}, and there is no file of that name.") from None
+    except (NotFound, StoreUnavailable) as error:
+        if missing := " or ".join(repr(side) for side in sides if isinstance(side, str)):
+            error.args = (f"There is no file {missing}, and as an id: {error}",)
+        raise
     for key, side, name in zip(("a", "b"), sides, (args.first, args.second), strict=True):
         if not isinstance(side, str):
             explanation[key]["label"] = name

@@ -158,7 +158,8 @@ class StreamGroup:
         oldest_needed = []
         for group in await self._redis.xinfo_groups(source):
             pending: Any = await self._redis.xpending(source, group["name"])
-            oldest_needed.append(_id_key(pending["min"] or group["last-delivered-id"]))
+            entry_id = pending["min"] or group["last-delivered-id"]
+            oldest_needed.append([int(part) for part in entry_id.split(b"-")])
         if oldest_needed:
             milliseconds, sequence = min(oldest_needed)
             await self._redis.xtrim(source, minid=f"{milliseconds}-{sequence}", approximate=True)
@@ -172,8 +173,3 @@ def letter_fields(entry: StreamEntry, reason: str) -> dict[bytes, bytes]:
     if len(others) > MAX_LETTER_FIELDS:
         kept[b"fields_left_out"] = str(len(others) - MAX_LETTER_FIELDS).encode()
     return {**kept, b"entry": entry[0], b"reason": reason[:MAX_REASON_CHARS].encode("utf-8", "replace")}
-
-
-def _id_key(entry_id: bytes) -> tuple[int, int]:
-    milliseconds, sequence = entry_id.split(b"-")
-    return int(milliseconds), int(sequence)

@@ -79,8 +79,9 @@ def test_too_many_articles_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_plots_are_drawn_as_png_or_svg(name: str, magic: bytes, tmp_path: Path) -> None:
     """PNG or SVG by the suffix of the file; other names are refused."""
     pytest.importorskip("matplotlib")
-    draw_curves(duplicate_curves(*labeled(3, 2)), tmp_path / name)
+    for path in (tmp_path / name, f"{tmp_path}/text-{name.replace('/', '-')}"):
+        draw_curves(duplicate_curves(*labeled(3, 2)), path)
 
-    assert (tmp_path / name).read_bytes().startswith(magic)
+        assert Path(path).read_bytes().startswith(magic)
     with pytest.raises(InvalidInput, match="must end in"):
         draw_curves([], tmp_path / "a.gif")

@@ -56,7 +56,7 @@ def test_every_method_scores_true_pairs_higher(method: str) -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("method", ["combined", "pair classifier"])
+@pytest.mark.parametrize("method", ["combined", "tfidf"])
 def test_thresholds_are_tuned_on_one_half_and_scored_on_the_other(method: str) -> None:
     """Easy copies are grouped without an error in both directions."""
     rows = methods.evaluate_method(gold(), method, CLEAN)

@@ -38,10 +38,6 @@ def selected_policy(args: argparse.Namespace, settings: Settings) -> tuple[str, 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Exit code 0 if all rows were used, 1 if some were invalid. Raises for errors of the whole run."""
     job = build_job(args, settings)
-    if args.load and args.no_copy:
-        raise ConfigurationError(
-            "load: --load reads the deduplicated copy, so it cannot be combined with --no-copy."
-        )
     for remark in check_inputs(job.inputs, dict(job.encoding.columns)):
         print(remark, file=sys.stderr)
     check_out_dir(job)
@@ -56,9 +52,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
                     print(f"resuming the run in {job.work_dir}", file=sys.stderr)
                 result = run_pipeline(job, pool, progress)
             worker_count = pool.worker_count if pool.executor else 1
-            summary = write_results(
-                job, result, progress, worker_count=worker_count, peak_memory=peak, keep_work=args.keep_work
-            )
+            summary = write_results(job, result, progress, worker_count=worker_count, peak_memory=peak)
     finally:
         progress.close()
         discard_empty_work(job)
@@ -88,7 +82,6 @@ def build_job(args: argparse.Namespace, settings: Settings) -> Job:
         representative=args.representative,
         format=args.format,
         by_headline=args.by_headline,
-        write_copy=not args.no_copy,
     )
 
 
@@ -135,7 +128,9 @@ def _print_summary(summary: dict[str, Any], out: Path, *, by_headline: bool) -> 
         print("the input has no rows, so the results are empty", file=sys.stderr)
     if summary["bad_rows"]:
         print(f"{summary['bad_rows']:,} bad rows, the first: {summary['first_bad_row']}", file=sys.stderr)
-    if problem := repeated_ids_problem(summary["repeated_ids"], "id, clusters also by file and row"):
+    if names := ", ".join(summary["text_columns"]):
+        print(f"columns with values of no common type became text: {names}", file=sys.stderr)
+    if problem := repeated_ids_problem(summary["repeated_ids"], "id, file and row"):
         print(problem, file=sys.stderr)
     dates = DateCounts(**summary["dates"])
     undated = summary["articles"] - dates.stated + dates.unread

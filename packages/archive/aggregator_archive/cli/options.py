@@ -20,7 +20,6 @@ def add_dedupe_command(commands: Any) -> None:
     command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz, .csv, .tsv or .parquet")
     command.add_argument("--out", required=True, metavar="DIR", help="directory of the results")
     command.add_argument("--fresh", action="store_true", help="discard an unfinished run in DIR")
-    command.add_argument("--keep-work", action="store_true", help="keep the working files in DIR")
     common_options.add_progress_option(command)
     _add_io_options(command.add_argument_group("input and output"))
     _add_grouping_options(command.add_argument_group("grouping"))
@@ -78,7 +77,6 @@ def _add_io_options(group: Any) -> None:
         "--by-headline", action="store_true",
         help="remove duplicates also if no row has a text (default: then nothing is removed)",
     )  # fmt: skip
-    group.add_argument("--no-copy", action="store_true", help="do not write the deduplicated rows")
     group.add_argument(
         "--representative", choices=("earliest", "longest", "medoid"), default="earliest",
         help="article of a group that is kept (default earliest)",

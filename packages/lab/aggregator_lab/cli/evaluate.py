@@ -88,7 +88,7 @@ def check_files(args: argparse.Namespace, *others: str) -> None:
     for remark in filter(None, map(encoding_remark, [*args.files, *others])):
         print(remark, file=sys.stderr)
     if vars(args).get("plot"):
-        plots.check_plot(Path(args.plot))
+        plots.check_plot(args.plot)
     for file in filter(None, map(vars(args).get, ("plot", "errors", "page"))):
         check_writable(Path(file))
 
@@ -378,7 +378,7 @@ def _print_rows(
     else:
         print(f"{table}\n\n{calibration.threshold_advice(curves)}" if curves else table, flush=True)
     if args.plot:
-        plots.draw_curves(curves, Path(args.plot))
+        plots.draw_curves(curves, args.plot)
     return EXIT_OK
 
 

@@ -176,9 +176,8 @@ def tune_and_score(
     whole_f1 = 0.0
     groups_by_threshold: dict[float, npt.NDArray[np.int64]] = {}
     for half, scored in zip((even, ~even), by_half, strict=True):
-        # Only the scores of trained methods and of the pair classifier depend on the half.
-        if not thresholds or scored.features is not None or scored is not by_half[0]:
-            links = strongest_links(scored, _link_strength(scored, truth, half), len(truth))
+        if not thresholds or scored is not by_half[0]:  # scores of trained methods depend on the half
+            links = strongest_links(scored, len(truth))
             groups_by_threshold = {t: group_labels(links, clustering, t) for t in THRESHOLDS}
         best = _best_threshold(
             {
@@ -201,28 +200,11 @@ def _best_threshold(f1_by_threshold: Mapping[float, float]) -> float:
     return best[len(best) // 2]
 
 
-def _link_strength(
-    scored: ScoredPairs, truth: Sequence[str], half: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.float64]:
-    """(n,) scores, or the probabilities of a classifier trained on the pairs within this half."""
-    if scored.features is None:
-        return scored.score
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
-
-    known = half[scored.a] & half[scored.b]
-    same = np.array(truth)[scored.a] == np.array(truth)[scored.b]
-    scaler = StandardScaler().fit(scored.features[known])
-    model = LogisticRegression(max_iter=1_000).fit(scaler.transform(scored.features[known]), same[known])
-    strength: npt.NDArray[np.float64] = model.predict_proba(scaler.transform(scored.features))[:, 1]
-    return strength
-
-
-def strongest_links(scored: ScoredPairs, strength: npt.NDArray[np.float64], count: int) -> Links:
-    """At most ``MAX_LINKS`` pairs with a positive strength, strongest first."""
-    order = np.argsort(-strength, kind="stable")[:MAX_LINKS]
-    order = order[strength[order] > 0]
-    return Links(count, scored.a[order], scored.b[order], strength[order])
+def strongest_links(scored: ScoredPairs, count: int) -> Links:
+    """At most ``MAX_LINKS`` pairs with a positive score, highest first."""
+    order = np.argsort(-scored.score, kind="stable")[:MAX_LINKS]
+    order = order[scored.score[order] > 0]
+    return Links(count, scored.a[order], scored.b[order], scored.score[order])
 
 
 def group_labels(links: Links, clustering: str, threshold: float) -> npt.NDArray[np.int64]:

@@ -13,7 +13,7 @@ import numpy as np
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text import tokenizer
 from aggregator.domain import Article
-from aggregator_archive.arrays import Floats, Pairs, Rows, merge_pairs, pack_pairs, unpack_pairs
+from aggregator_archive.arrays import Pairs, merge_pairs, unpack_pairs
 from aggregator_archive.cluster import Links, components, pairs_within_components
 from aggregator_archive.columns import Columns, columns_from_signatures
 from aggregator_archive.confirm import estimate_overlaps
@@ -31,7 +31,6 @@ NGRAM_WIDTHS = (3, 4, 5, 10, 15)
 MAX_SIMHASH_DISTANCE_BITS = 16
 CANDIDATE_DISTANCE_BITS = 3
 _RANDOM_SEED = 1
-REQUIRED_OF_EQUAL_TITLES, REQUIRED_OF_OTHER_TITLES = 0.2, 0.85  # cosines
 
 
 def simhash(articles: Sequence[Article]) -> ScoredPairs:
@@ -56,19 +55,6 @@ def combined(articles: Sequence[Article], shingles: str = "letters") -> ScoredPa
 def tfidf(articles: Sequence[Article]) -> ScoredPairs:
     """Cosine of TF-IDF vectors, 64 nearest articles of each."""
     return ScoredPairs(*vectors.nearest_pairs(vectors.tfidf(texts_of(articles), _langs(articles))))
-
-
-def tfidf_with_equal_titles(articles: Sequence[Article]) -> ScoredPairs:
-    """TF-IDF cosine c relative to the r that the titles require, c / (c + r); equal sets of terms: less."""
-    near = tfidf(articles)
-    terms = [
-        frozenset(tokenizer.tokenize(article.title, lang))
-        for article, lang in zip(articles, _langs(articles), strict=True)
-    ]
-    pairs = zip(near.a.tolist(), near.b.tolist(), strict=True)
-    equal = np.array([bool(terms[a]) and terms[a] == terms[b] for a, b in pairs], bool)
-    required = np.where(equal, REQUIRED_OF_EQUAL_TITLES, REQUIRED_OF_OTHER_TITLES)
-    return ScoredPairs(near.a, near.b, near.score / (near.score + required))
 
 
 def doc2vec(articles: Sequence[Article]) -> ScoredPairs:
@@ -110,36 +96,12 @@ def minhash(articles: Sequence[Article], hashes: int, band_rows: int) -> ScoredP
     return ScoredPairs(a[banded], b[banded], equal[banded].mean(axis=1))
 
 
-def pair_classifier_features(articles: Sequence[Article]) -> ScoredPairs:
-    """Candidates of ``combined`` and ``tfidf`` with the features that a pair classifier is trained on."""
-    columns = _columns(articles)
-    near = tfidf(articles)
-    pairs = merge_pairs([pack_pairs(near.a, near.b), _candidates(columns, bits=True)])
-    a, b = unpack_pairs(pairs)
-    overlaps = estimate_overlaps(columns, pairs)
-    cosine = np.zeros(len(pairs))
-    cosine[np.searchsorted(pairs, pack_pairs(near.a, near.b))] = near.score
-    distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b]) / FINGERPRINT_BITS
-    features = (
-        overlaps.containment,
-        overlaps.resemblance,
-        np.log1p(overlaps.shared),
-        overlaps.size_ratio,
-        cosine,
-        distance,
-        _title_agreement(articles, a, b),
-    )
-    return ScoredPairs(a, b, overlaps.containment, np.stack(features, axis=1))
-
-
 METHODS: Mapping[str, PairScorer] = {
     "simhash": simhash,
     "sketch": sketch,
     "combined": combined,
     "combined, words": partial(combined, shingles="words"),
     "tfidf": tfidf,
-    "tfidf, equal titles": tfidf_with_equal_titles,
-    "pair classifier": pair_classifier_features,
     **{f"n-gram overlap {width}": partial(ngrams, width=width) for width in NGRAM_WIDTHS},
     "LSH 10 hashes": partial(minhash, hashes=10, band_rows=1),
     "LSH 15x2": partial(minhash, hashes=30, band_rows=2),
@@ -180,16 +142,3 @@ def _langs(articles: Sequence[Article]) -> list[str]:
 def _word_ngrams(text_and_lang: tuple[str, str], width: int) -> list[str]:
     words = tokenizer.shingle_units(*text_and_lang)
     return [" ".join(words[at : at + width]) for at in range(max(1, len(words) - width + 1))]
-
-
-def _title_agreement(articles: Sequence[Article], a: Rows, b: Rows) -> Floats:
-    """(n,) share of the shorter title's terms that both titles have."""
-    titles = [
-        frozenset(tokenizer.tokenize(article.title, lang))
-        for article, lang in zip(articles, _langs(articles), strict=True)
-    ]
-    shares = [
-        len(titles[i] & titles[j]) / max(1, min(len(titles[i]), len(titles[j])))
-        for i, j in zip(a.tolist(), b.tolist(), strict=True)
-    ]
-    return np.array(shares, np.float64)

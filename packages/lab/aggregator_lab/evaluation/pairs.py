@@ -160,7 +160,7 @@ def evaluate(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> PairReport:
         [
             ScoredPair(
                 pair,
-                _language_pair(a, b),
+                a.lang if a.lang == b.lang else "-".join(sorted((a.lang, b.lang))),
                 pair.same,
                 _scores(a, b) | {"tf-idf": tfidf_cosine},
                 _same_by_policy(pair, a, b),
@@ -238,7 +238,3 @@ def tfidf_cosines(pairs: Sequence[tuple[Analysis, Analysis]]) -> list[float]:
     vectors = TfidfVectorizer(analyzer=list).fit_transform(terms)
     cosines: list[float] = np.asarray(vectors[0::2].multiply(vectors[1::2]).sum(axis=1)).ravel().tolist()
     return cosines
-
-
-def _language_pair(a: Analysis, b: Analysis) -> str:
-    return a.lang if a.lang == b.lang else "-".join(sorted((a.lang, b.lang)))

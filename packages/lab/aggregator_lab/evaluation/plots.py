@@ -21,21 +21,21 @@ RESOLUTION_DPI = 110
 GREEN, ORANGE, BLUE = "#1a7f37", "#c2410c", "#7a8ba8"
 
 
-def check_plot(path: Path) -> None:
+def check_plot(path: str | Path) -> None:
     """Raise InvalidInput for a file name of another format, ConfigurationError without matplotlib."""
-    if path.suffix not in (".png", ".svg"):
+    if Path(path).suffix not in (".png", ".svg"):
         raise InvalidInput(f"--plot {path}: the name must end in .png or .svg.")
     import_optional(*MATPLOTLIB)
 
 
-def draw_curves(curves: Sequence[Curve], path: Path) -> None:
+def draw_curves(curves: Sequence[Curve], path: str | Path) -> None:
     """Draw one panel per score into ``path``, a .png or .svg file; raises as ``check_plot``."""
     check_plot(path)
     width_inches = 4.6 * len(curves)
     figure = import_optional(*MATPLOTLIB).Figure(figsize=(width_inches, 3.4), layout="constrained")
     for position, curve in enumerate(curves, 1):
         _draw_curve(figure.add_subplot(1, len(curves), position), curve)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=RESOLUTION_DPI)
 
 

@@ -183,11 +183,8 @@ def format_table(report: RelatedReport, name: str) -> str:
 def format_firsts(report: RelatedReport, count: int) -> str:
     """The first ``count`` questions with an answer, and it, to be judged by a reader."""
     pairs = [(question, first) for question, first in report.firsts if first is not None][:count]
-    return "\n\n".join("\n".join(f"{a.id}  {_opening(a)}" for a in pair) for pair in pairs)
-
-
-def _opening(article: Article) -> str:
-    return " ".join(f"{article.title} | {article.text[:OPENING_CHARS]}".split())
+    openings = [[(a.id, f"{a.title} | {a.text[:OPENING_CHARS]}".split()) for a in pair] for pair in pairs]
+    return "\n\n".join("\n".join(f"{id_}  {' '.join(words)}" for id_, words in pair) for pair in openings)
 
 
 def _shares_by_age(answers: Sequence[tuple[Article, Article]]) -> dict[str, float]:

@@ -20,15 +20,11 @@ from aggregator_archive.optional_imports import import_optional
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredPairs:
-    """Pairs of rows ``a`` < ``b`` (n,) with their ``score`` (n,).
-
-    features  (n, k) input of a pair classifier, whose probability then replaces the score; else None
-    """
+    """Pairs of rows ``a`` < ``b`` (n,) with their ``score`` (n,)."""
 
     a: Rows
     b: Rows
     score: Floats
-    features: Floats | None = None
 
 
 PairScorer = Callable[[Sequence[Article]], ScoredPairs]

@@ -64,9 +64,13 @@ def test_gzip_is_recognized_by_content(tmp_path: Path) -> None:
         (b'\x1e{"title": "x"}\n', "RFC 7464"),
         (b'{\n  "title": "x"\n}\n', "`jq -c .`"),
         (b'[{"title": "x"},\n{"title": "y"}]\n', "over several lines"),
-        (b"id,title,text\n1,A,B\n", "`aggregator dedupe NAME.csv --out DIR --load`"),
+        (b'[{"title": "x"}, {"title": "y"}]\n', "or an array; write an object per line"),
+        (b' [ {"title": "x"}]', "or an array; write an object per line"),
+        (b"id,title,text\n1,A,B\n", "as JSON lines, or name it .csv for `aggregator dedupe`"),
         (b'\xef\xbb\xbf"Id";"Title"\r\n', "The file is CSV"),
         (b"published\ttext\turl\n", "The file is CSV"),
+        (b"published|text|url\n", "The file is CSV"),
+        (b"PAR1", "write its rows as JSON lines, or load it by `aggregator dedupe --load`"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",  # gzip writes the time
 )

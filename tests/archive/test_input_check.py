@@ -122,7 +122,7 @@ def test_a_table_without_a_column_to_compare(tmp_path: Path) -> None:
             "The file is a feed; post its items by `",
         ),
         ("a.csv", b"<!doctype html><p>Hello", "The file is HTML or XML;"),
-        ("a.csv", b'{\n  "id": "1"\n}', "The file is JSON over several lines;"),
+        ("a.csv", b'{\n  "id": "1"\n}', "The file is JSON over several lines or an array;"),
         ("a.json", b"id,title,text\n1,A,B\n", "The file is CSV;"),
         ("a.json", "id,title\n".encode("utf-16"), "The file is UTF-16"),
         ("a.gz", gzip.compress(b"WARC/1.0\r\n", mtime=0), "The file is a web archive (WARC);"),

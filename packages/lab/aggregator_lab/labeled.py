@@ -16,7 +16,7 @@ from aggregator_archive.rows import Columns, column_hint, id_text, parse_article
 DEFAULT_LANG = "en"  # of articles that declare no language
 _JUDGMENTS = dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), True)
 _JUDGMENTS |= dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), False)
-AS_LABELED, MERGED = "as labelled", "groups merged"  # names of the labelings in results
+AS_LABELED, MERGED = "as labelled", "labels merged"  # names of the labelings in results
 # Labels of the SpotSigs gold set that share page texts (some pages are identical): a correct match across
 # them counts as false "as labelled", so results are also given with each group of labels merged.
 SPOTSIGS_LABEL_MERGES: Mapping[str, str] = {

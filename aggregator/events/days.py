@@ -8,6 +8,7 @@ from datetime import date, datetime, time, tzinfo
 
 from aggregator.errors import InvalidInput
 from aggregator.events.desks import Desk, is_reportable, time_zone
+from aggregator.events.detection.numbers import course_of
 from aggregator.events.event import Event
 from aggregator.events.newsroom import is_split
 from aggregator.events.selection import is_handled
@@ -69,8 +70,8 @@ def is_split_off(event: Event) -> bool:
 def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str, list[Event]]:
     """What happened to events within a period, and what is left to do; each in the first list that applies.
 
-    "published" by the newsroom, "new": fired, "developed", "unhandled": open, and nobody is on it. What is
-    muted, merged or detected later is in none, and what an editor split off is not new.
+    "published" by us, "new": fired, "developed": with items, first those with a new toll, "unhandled": open,
+    and nobody is on it. What is muted, merged or detected later is in none; what was split off is not new.
     """
     lists: dict[str, list[Event]] = {"published": [], "new": [], "developed": [], "unhandled": []}
     for event in filter(is_reportable, events):
@@ -79,10 +80,11 @@ def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str,
         for name, times in (
             ("published", published if event.work_status == "published" else ()),
             ("new", () if is_split_off(event) else (event.detected_at_ms,)),
-            ("developed", (at_ms for at_ms, _ in event.developments)),
+            ("developed", (*course_of(event), *(at_ms for at_ms, _ in event.developments))),
             ("unhandled", () if done else (max(since_ms, event.detected_at_ms),)),
         ):
             if any(since_ms <= at_ms < until_ms for at_ms in times):
                 lists[name].append(event)
                 break
+    lists["developed"].sort(key=lambda event: not any(since_ms <= at < until_ms for at, *_ in event.tolls))
     return lists

@@ -86,3 +86,20 @@ def test_each_event_is_in_the_first_list_that_applies() -> None:
         "developed": ["developed"],
         "unhandled": ["open"],
     }
+
+
+def test_new_items_count_whoever_is_on_an_event() -> None:
+    """Events with new figures first; an open event without new items is left to do."""
+    times = {"size": 2, "times": (EVENT_MS - HOUR_MS, EVENT_MS + 1)}
+    toll = (EVENT_MS + 1, "dead", 29)
+    events = [
+        of("taken", assignee="Ada", **times),
+        of("dropped", work_status="dropped", tolls=((EVENT_MS - 5, "dead", 11), toll), **times),
+        of("seen", acknowledged_by="Ada", tolls=((EVENT_MS - 5, "dead", 11),), **times),
+        of("open", **times),
+        of("quiet"),
+    ]
+    found = handover(events, EVENT_MS, EVENT_MS + HOUR_MS)
+
+    assert [each.id for each in found["developed"]] == ["dropped", "taken", "seen", "open"]
+    assert [each.id for each in found["unhandled"]] == ["quiet"]

@@ -174,12 +174,16 @@ async def test_since_you_left(service: Service, client: Client) -> None:
     """What happened since a time; without one, and with a date, it leads to a day."""
     now_ms = service.clock()
     await store(service, "quake", now_ms - MIDNIGHT_MS - HOUR_MS, now_ms - MIDNIGHT_MS)
-    await store(service, "storm", now_ms - MIDNIGHT_MS - 9 * HOUR_MS, now_ms - MIDNIGHT_MS)
+    await store(service, "storm", now_ms - MIDNIGHT_MS - 9 * HOUR_MS, now_ms - MIDNIGHT_MS - 3 * HOUR_MS)
+    await store(service, "ferry", now_ms - MIDNIGHT_MS - 9 * HOUR_MS, now_ms - MIDNIGHT_MS, assignee="Ada")
     since = to_datetime(now_ms - 2 * HOUR_MS).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     text = await get(client, f"/days?since={since}")
     new, _, unhandled = text.partition("Open, nobody is on it")
     assert "The quake" in new and "The storm" in unhandled and "The storm" not in new
+    new, _, developed = new.partition("With new items")
+    assert "The ferry" in developed and "The ferry" not in new and "1 item since, 2 in all" in developed
+    assert "0 items since, 2 in all" in unhandled
     later = to_datetime(now_ms + DAY_MS).strftime("%Y-%m-%dT%H:%M:%SZ")
     assert "The quake" in await get(client, f"/days?since={later}")
     for path, target in (

@@ -207,8 +207,7 @@ async def _desk_page(
         problem=problem,
         secret=secret,
         notice=notice_of(query, view, service.clock()),
-        has_mail=bool(service.settings.smtp_url),
-        public_url=service.settings.public_url,
+        settings=service.settings,
         names={row.target.id: row.target.service for row in view.targets},
         back=f"/desks/{stored.id}",
     )
@@ -252,8 +251,6 @@ def desk_to_form(desk: Desk) -> DeskForm:
 
 
 def _form_value(value: object) -> str:
-    if isinstance(value, bool):
-        return "on" if value else ""
     if isinstance(value, tuple):
         return ", ".join(value)
-    return str(value or "")
+    return "on" if value is True else str(value or "")

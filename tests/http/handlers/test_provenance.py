@@ -307,7 +307,9 @@ async def test_sources(client: Client, service: Service, stored: None) -> None:
     assert one["copied_from"] == [{"name": "A", "texts": 1}] and one["copied_by"] == []
     assert (one["median_lag_minutes"], one["family"], one["shared_by_family"]) == (15, [], None)
     assert "B &lt;i&gt;" in page and "15\u00a0min" in page and "C/D" not in page
+    assert page.index('id="outlets"') < page.index('id="families"')
     everything = await (await client.get("/sources")).text()
+    assert everything.index('id="outlets"') > everything.index('id="families"')
     assert everything.count("first or alone (2 outlets on this page)") == 1 and "100%" in everything
     assert everything.count("100%") == 1  # of the one that is a copy
     assert "It never came after another outlet." in other and "First of an event" not in other

@@ -186,6 +186,17 @@ async def test_the_form_offers_what_works(client: Client, service: FakeService) 
     assert 'value="mail" selected' in with_mail and "AGGREGATOR_SMTP" not in with_mail
 
 
+async def test_the_form_names_the_schemes_that_are_accepted(client: Client, service: FakeService) -> None:
+    """Plain http within the newsroom network, if the settings allow it."""
+    desk = await make_desk(client, service)
+    public = await (await client.get(f"/desks/{desk.id}")).text()
+    service.settings = replace(service.settings, webhook_allow_private_addresses=True)
+    private = await (await client.get(f"/desks/{desk.id}")).text()
+
+    assert "URL that begins with https://</span>" in public
+    assert "URL that begins with https:// or http://</span>" in private
+
+
 async def test_mail_needs_a_server(client: Client, service: FakeService) -> None:
     """The sentence names the setting; with one the address is accepted."""
     desk = await make_desk(client, service)

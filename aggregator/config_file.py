@@ -42,9 +42,7 @@ class ConfigFile:
 
 def locate(named: str | None) -> Path | None:
     """The file that is named, else the first of DEFAULT_PATHS that exists; None if there is none."""
-    if named:
-        return Path(named)
-    return next((path for path in DEFAULT_PATHS if path.is_file()), None)
+    return Path(named) if named else next((path for path in DEFAULT_PATHS if path.is_file()), None)
 
 
 def read(path: Path) -> ConfigFile:

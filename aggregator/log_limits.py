@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -10,18 +11,21 @@ from contextvars import ContextVar
 from aggregator.errors import AggregatorError
 
 current_request_id: ContextVar[str] = ContextVar("request_id", default="")  # for log records
+MAX_CAUSES = 100
+# Times, durations and shares in a sentence: they differ each time, the cause does not.
+_FIGURES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\d[\d.,]*(?= days|%)")
 
 
 class ChangeFilter:
-    """Passes a problem when it differs from the one before it: the same failure is logged once."""
+    """Passes a problem when it differs in more than figures from the one before it."""
 
     def __init__(self) -> None:
         self._current = ""
 
     def is_new(self, problem: str) -> bool:
         """Record a problem; returns whether it differs from the previous one."""
-        changed, self._current = problem != self._current, problem
-        return changed
+        former, self._current = self._current, _FIGURES.sub("", problem)
+        return former != self._current
 
     def log_retry(self, logger: logging.Logger, task: str, error: Exception) -> None:
         """Log that a task failed, if the reason is new; with a traceback if it is unexpected."""
@@ -36,20 +40,18 @@ class ChangeFilter:
 
 
 class LogThrottle:
-    """Passes at most one event per ``interval_s`` and counts the suppressed ones; ``clock`` in seconds."""
+    """Passes one event per cause and ``interval_s``, counts the suppressed ones; ``clock`` in seconds."""
 
     def __init__(self, interval_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._interval_s = interval_s
-        self._clock = clock
-        self._next_s = float("-inf")
-        self._suppressed = 0
+        self._interval_s, self._clock = interval_s, clock
+        self._states: dict[str, tuple[float, int]] = {}  # by cause: time of the next event, suppressed ones
 
-    def admit(self) -> int | None:
-        """Number of events suppressed since the last admitted one; None if this one is suppressed too."""
-        now_s = self._clock()
-        if now_s < self._next_s:
-            self._suppressed += 1
-            return None
-        suppressed, self._suppressed = self._suppressed, 0
-        self._next_s = now_s + self._interval_s
-        return suppressed
+    def admit(self, cause: str = "") -> int | None:
+        """Number of its events suppressed since the last admitted one; None if this one is suppressed too."""
+        now_s, cause = self._clock(), _FIGURES.sub("", cause)
+        next_s, suppressed = self._states.pop(cause, (now_s, 0))
+        is_due = now_s >= next_s
+        self._states[cause] = (now_s + self._interval_s, 0) if is_due else (next_s, suppressed + 1)
+        if len(self._states) > MAX_CAUSES:
+            del self._states[next(iter(self._states))]  # that of the cause met longest ago
+        return suppressed if is_due else None

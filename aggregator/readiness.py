@@ -40,7 +40,6 @@ class Readiness:
         return self.problems
 
     async def _run_one(self, name: str) -> None:
-        sentence: str | None
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 sentence = await self._checks[name]()

@@ -143,7 +143,7 @@ def _application_error_response(request: web.Request, error: errors.AggregatorEr
     if isinstance(error, RETRIABLE_ERRORS):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.StoreUnavailable):
-        log.warning("request %s: %s", request.get(REQUEST_ID), error)
+        request.app[REFUSAL_LOG].unavailable(request, error)
     if isinstance(error, errors.BodyTimeout):
         headers["Connection"] = "close"
     return problem_response(problem, headers, request)
@@ -173,37 +173,33 @@ class RefusalLog:
     """Throttled log of what was refused, one instance per process. ``clock``: monotonic, in seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._requests = LogThrottle(LOG_INTERVAL_S, clock)
-        self._malformed = LogThrottle(LOG_INTERVAL_S, clock)
-        self._surplus = LogThrottle(LOG_INTERVAL_S, clock)
+        self._throttle = LogThrottle(LOG_INTERVAL_S, clock)
 
     def request(self, request: web.Request, code: str) -> None:
         """Audit log: an invalid or insufficient key, or a request from another site, with the code."""
-        if (suppressed := self._requests.admit()) is not None:
-            audit_log.warning(
-                "refused %s %s code=%s from=%s key=%s request=%s; %d more since the last such line",
-                request.method, request.rel_url.raw_path[:MAX_LOGGED_PATH_CHARS], code, request.remote,
-                caller_id(request) or "-", request.get(REQUEST_ID), suppressed,
-            )  # fmt: skip
+        path, key = request.rel_url.raw_path[:MAX_LOGGED_PATH_CHARS], caller_id(request) or "-"
+        origin = f"from={request.remote} key={key} request={request.get(REQUEST_ID)}"
+        self._warn("request", f"refused {request.method} {path} code={code} {origin}", audit_log)
+
+    def unavailable(self, request: web.Request, error: errors.StoreUnavailable) -> None:
+        """A request that the store did not serve: each reason has its own line."""
+        self._warn(str(error), f"request {request.get(REQUEST_ID)}: {str(error).rstrip('.')}")
 
     def surplus(self, peer: str | None, max_connections: int) -> None:
         """A connection beyond the limit."""
-        if (suppressed := self._surplus.admit()) is not None:
-            log.warning(
-                "refused a connection from %s: %d are open, none idle; %d more since the last such line",
-                peer, max_connections, suppressed,
-                extra={"fields": {"peer": peer, "status": 503, "more": suppressed}},
-            )  # fmt: skip
+        sentence = f"refused a connection from {peer}: {max_connections} are open, none idle"
+        self._warn("surplus", sentence, peer=peer, status=503)
 
     def malformed(self, peer: str | None, status: int, error: BaseException | None) -> None:
         """A connection whose bytes never became a request that a handler sees."""
-        if (suppressed := self._malformed.admit()) is not None:
-            reason = next((text for kind, text in REJECTION_REASONS if isinstance(error, kind)), OTHER_REASON)
-            log.warning(
-                "rejected malformed request from %s with status %d: %s; %d more since the last such line",
-                peer, status, reason, suppressed,
-                extra={"fields": {"peer": peer, "status": status, "reason": reason, "more": suppressed}},
-            )  # fmt: skip
+        reason = next((text for kind, text in REJECTION_REASONS if isinstance(error, kind)), OTHER_REASON)
+        sentence = f"rejected malformed request from {peer} with status {status}: {reason}"
+        self._warn("malformed", sentence, peer=peer, status=status, reason=reason)
+
+    def _warn(self, cause: str, sentence: str, logger: logging.Logger = log, **fields: object) -> None:
+        if (more := self._throttle.admit(cause)) is not None:
+            extra = {"fields": fields | {"more": more}}
+            logger.warning("%s; %d more since the last such line", sentence, more, extra=extra)
 
 
 REFUSAL_LOG = web.AppKey("refusal_log", RefusalLog)

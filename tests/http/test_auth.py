@@ -289,7 +289,7 @@ async def test_refusals_are_logged_and_throttled(
 ) -> None:
     """Invalid and insufficient keys are logged at a limited rate; a missing key is not logged."""
     now_s = 0.0
-    guarded.app[REFUSAL_LOG]._requests = LogThrottle(LOG_INTERVAL_S, lambda: now_s)
+    guarded.app[REFUSAL_LOG]._throttle = LogThrottle(LOG_INTERVAL_S, lambda: now_s)
     caplog.set_level(logging.INFO, "aggregator.audit")
 
     async def log_of_refused(method: str, path: str, **options: Any) -> str:

@@ -18,12 +18,14 @@ from aggregator.http.errors import (
     CLIENT_CLOSED_REQUEST,
     LOG_INTERVAL_S,
     OTHER_REASON,
+    REFUSAL_LOG,
     RefusalLog,
     error_response,
     malformed_request_response,
     not_ready_response,
 )
 from aggregator.http.server import serve
+from aggregator.log_limits import LogThrottle
 from aggregator.settings import Settings
 from tests.support.fake_service import Client, FakeService
 
@@ -173,6 +175,26 @@ def test_lines_are_throttled_and_counted(caplog: pytest.LogCaptureFixture) -> No
     now_s += LOG_INTERVAL_S
     refusal_log.malformed(None, 400, None)
     assert logged_fields(caplog)[-1] == {"peer": None, "status": 400, "reason": OTHER_REASON, "more": 4}
+
+
+@pytest.mark.integration
+async def test_an_outage_is_one_line_per_cause(
+    client: Client, service: FakeService, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not one for each refused request; the next line says how many were."""
+    now_s = 0.0
+    client.app[REFUSAL_LOG]._throttle = LogThrottle(LOG_INTERVAL_S, lambda: now_s)
+    for text in ("The store is full.", "The store is full.", "The store is full.", "The store is gone."):
+        service.failure = errors.StoreUnavailable(text)
+        assert (await client.get("/v1/articles/a", headers={"X-Request-Id": "r-1"})).status == 503
+    now_s, service.failure = LOG_INTERVAL_S, errors.StoreUnavailable("The store is full.")
+    await client.get("/v1/articles/a", headers={"X-Request-Id": "r-2"})
+
+    assert [record.getMessage() for record in caplog.records if record.name == LOGGER] == [
+        "request r-1: The store is full; 0 more since the last such line",
+        "request r-1: The store is gone; 0 more since the last such line",
+        "request r-2: The store is full; 2 more since the last such line",
+    ]
 
 
 @pytest.mark.integration

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from aggregator.events.event import Event
+from aggregator.events.event import EditorAction, Event
 from tests.browser.pages import accessibility_violations, opened, overflow_px
 from tests.support.factories import EVENT_MS, event
 from tests.support.fake_service import Client, FakeService
@@ -253,6 +253,46 @@ async def test_the_kiosk_shows_each_event_once(
     await expect(page.locator(f"[data-event={grown.id}].fresh.back")).to_contain_text("4 new items since")
     await expect(page.locator("#kiosk-published")).to_be_empty()
     await context.close()
+
+
+async def test_the_row_of_what_is_back_holds_its_state(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """The badge, the new toll and the name are whole within the frame; rows below move down."""
+    now_ms = service.clock()
+    dropped = EditorAction(
+        "set_work_status",
+        "Annemarie",
+        now_ms - 9,
+        "e1",
+        work_status="dropped",
+        tolls=((1, "dead", 11),),
+        id=1,
+    )
+    service.fake_events.stored = [
+        event(
+            f"e{n}", f"Ferry number {n} capsizes off the southern cape in a storm", ("a",) * 9,
+            work_status="dropped", actions=(dropped,), detected_at_ms=now_ms - 7_200_000,
+            tolls=((1, "dead", 11), (now_ms, "dead", 29)), times=(now_ms,) * 12,
+        )
+        for n in range(9)
+    ]  # fmt: skip
+    async with opened(
+        browser, client.make_url("/?kiosk=1"), viewport={"width": 1920, "height": 1080}
+    ) as page:
+        rows = page.locator("#events > .back:visible")
+        await expect(rows.first).to_contain_text("11 → 29 dead, 12 new items since Dropped by Annemarie")
+        margins = await rows.evaluate_all(
+            """rows => rows.map(row => [row, row.querySelector(".kind"), row.querySelector(".by")])
+            .map(([row, cell, by]) => [
+                cell.getBoundingClientRect().top - row.getBoundingClientRect().top,
+                row.getBoundingClientRect().bottom - cell.getBoundingClientRect().bottom,
+                by.clientHeight - by.scrollHeight + 2,
+                innerHeight - row.getBoundingClientRect().bottom,
+            ])"""
+        )
+        assert min(min(margin) for margin in margins) >= 0, margins
+        await expect(page.locator("#kiosk-page")).to_have_text("1 of 2")
 
 
 async def test_what_one_editor_has_seen_stays_on_the_wall(

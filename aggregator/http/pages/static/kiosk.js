@@ -29,11 +29,15 @@ function showPage() {
   const rows = [...list.children];
   for (const row of rows) row.hidden = false;
   const room = window.innerHeight - document.getElementById("kiosk-published").offsetHeight - (list.getBoundingClientRect().top + window.scrollY);
-  const size = Math.max(1, Math.floor(room / rows[0].getBoundingClientRect().height));
+  let [number, top] = [0, rows[0].offsetTop];
+  const pages = rows.map((row) => {
+    if (row.offsetTop > top && row.offsetTop + row.offsetHeight - top > room) [number, top] = [number + 1, row.offsetTop];
+    return number;
+  });
   // Top stories fill the last page of events, not a separate page.
-  const count = Math.ceil(list.querySelectorAll("li:not(.top-story)").length / size);
+  const count = pages[list.querySelectorAll("li:not(.top-story)").length - 1] + 1;
   page %= count;
-  rows.forEach((row, index) => (row.hidden = Math.floor(index / size) !== page));
+  rows.forEach((row, index) => (row.hidden = pages[index] !== page));
   setText("kiosk-page", count > 1 ? `${page + 1} of ${count}${isPaused ? ", stopped" : ""}` : "");
 }
 

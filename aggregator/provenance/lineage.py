@@ -199,7 +199,10 @@ def _plain(title: str) -> str:
 
 def _estimate(earlier: ArticleRecord, later: ArticleRecord) -> tuple[float, float]:
     shared = estimate_overlap(earlier.sketch, later.sketch).shared  # all of a text that was only cut
-    return shared / max(1, earlier.sketch.size), 1 - shared / max(1, later.sketch.size)
+    kept = shared / max(1, earlier.sketch.size)
+    # The sketch may have the headline too, so the words that were kept are compared with all of its text.
+    known = max(shared / max(1, later.sketch.size), kept * earlier.text_words / (later.text_words or inf))
+    return kept, max(0.0, 1 - known)
 
 
 def _text_changes(
@@ -207,8 +210,8 @@ def _text_changes(
 ) -> tuple[TextChanges, tuple[int, int]]:
     """The changes, and the number of words of both texts."""
     only_in = [[span.text for span in side if span.passage is None] for side in spans]
-    counts = [[_words(text, lang) for text in own] for own, lang in zip(only_in, langs, strict=True)]
-    first_words, second_words = (_words(text, lang) for text, lang in zip(texts, langs, strict=True))
+    counts = [[len(shingle_units(t, lang)) for t in own] for own, lang in zip(only_in, langs, strict=True)]
+    first_words, second_words = map(len, map(shingle_units, texts, langs))
     cut_figures, added_figures = missing_figures(*texts, *langs)
     changes = TextChanges(
         cut_words=min(first_words, sum(counts[0])),
@@ -219,10 +222,6 @@ def _text_changes(
         added_figures=tuple(added_figures[:MAX_FIGURES]),
     )
     return changes, (first_words, second_words)
-
-
-def _words(text: str, lang: str) -> int:
-    return len(shingle_units(text, lang))
 
 
 def _longest(passages: Iterable[str], words: Iterable[int]) -> tuple[str, ...]:
@@ -242,7 +241,7 @@ def describe(changes: Changes) -> str:
         parts = [f"shortened copy with {about}{changes.kept:.0%} of the original"]
     else:
         parts = [f"keeps {about}{changes.kept:.0%} of the wording"]
-        parts += [f"{about}{changes.own:.0%} is its own"] if round(changes.own, 2) else []
+        parts += [f"{changes.own:.0%} is its own"] if changes.texts and round(changes.own, 2) else []
     if changes.figures_cut or changes.figures_added:
         parts.append(f"figures: {changes.figures_cut} left out, {changes.figures_added} new")
     if changes.headline_changed:

@@ -160,6 +160,18 @@ def test_without_texts_the_changes_are_estimated() -> None:
     assert describe(changes).startswith("shortened copy with about ")
 
 
+def test_a_shorter_copy_under_another_headline_has_nothing_of_its_own() -> None:
+    """Its headline is no text of its own; an estimate of what is its own is not said."""
+    words = story(6, 9).split()[:83]
+    headline = "Harbour pilots call off their strike after a night of talks"
+    a = record("a", " ".join(words), title=" ".join(words[:8]))
+    cut = changes_between(a, record("b", " ".join(words[:70]), title=headline))
+    other = changes_between(a, record("c", " ".join((*words[:50], story(7, 4))), title=headline))
+
+    assert describe(cut).startswith("shortened copy with about 8") and cut.own < 0.05
+    assert describe(other).startswith("keeps about ") and "own" not in describe(other) and other.own > 0.3
+
+
 def test_equal_texts() -> None:
     """Word for word; under another headline that is known only from the texts."""
     a, b = record("a", BEFORE, title="One"), record("b", BEFORE, title="Two")

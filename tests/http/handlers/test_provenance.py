@@ -133,7 +133,7 @@ async def test_an_uncertain_first_is_not_called_the_same_time(
 async def test_a_copy_by_an_outlet_with_another_article_is_shown_with_its_text(
     client: Client, service: Service, stored: None
 ) -> None:
-    """Not as a repeat: the outlet had not published that text before."""
+    """It is also named with the further copies, which have no heading where none is stored."""
     await post(client, "c", story(77), "C", 5, "Own lines")
     await post(client, "c/2", TEXT, "C", 50, "Word for word")
     times = (*AGROUND.times, AGROUND.times[0] + 5 * 60_000)
@@ -146,8 +146,12 @@ async def test_a_copy_by_an_outlet_with_another_article_is_shown_with_its_text(
     shared, left_out = page.partition('id="texts"')[2], page.partition('id="repeats"')[2]
     assert "Word for word" in shared and "not counted: another article of this outlet is" in shared
     left_out = left_out.partition("</section>")[0]
-    assert 'shown <a href="#texts">with that text' in left_out
-    assert "Word for word" not in left_out and "still stored" not in left_out
+    assert 'also shown <a href="#texts">with the text of another outlet' in left_out
+    assert "Word for word" in left_out and "still stored" not in left_out
+    async with client.delete("/v1/articles/c%2F2") as response:
+        assert response.status in (200, 204), await response.text()
+    gone = await (await client.get("/events/e1/provenance")).text()
+    assert "1 further copy by the same outlets is not counted" in gone and "Further copies" not in gone
 
 
 async def test_a_first_that_arrived_late_or_not_alone_is_said_to(client: Client, service: Service) -> None:

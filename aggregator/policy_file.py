@@ -1,13 +1,4 @@
-"""Reader of the file of policy profiles (setting ``policy_profiles_file``).
-
-    [profiles.agency]                # a name of lower-case letters, digits, - and _
-    policy = "verified"              # any of the settings that make up a policy; what is not given is that
-    min_containment = 0.4            # of the service's settings
-    updates_are_new = true
-
-    [[rules]]                        # in order: the first with a matching pattern applies
-    sources = ["*.agency.example"]
-    profile = "agency"
+"""Reader of the file of policy profiles (setting ``policy_profiles_file``; form: docs/configuration.md).
 
 The keys of a profile are those fields of ``Policy`` that are not derived, under the names of their settings
 (``policy`` for ``Policy.name``), and are checked like these.

@@ -17,6 +17,7 @@ from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.decisive import decisive_difference, reversal, stated_figures
 from aggregator.analysis.text.figures import MAX_FIGURES, figure_hash
+from aggregator.analysis.text.lexicon import table
 from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, HALF, Comparable, Evidence, figures_changed
 from aggregator.dedup.headlines import title_similarity
@@ -128,8 +129,9 @@ def compare_with_readers_versions(
     )
     updated = all(has_other_figures(subject, record) for record in readers)
     turned = all(is_reversed(subject, record) for record in readers)
+    corrected = is_correction(subject) and not any(map(is_correction, readers))
     said = {decisive_difference(subject.title, record.title, subject.lang) for record in readers}
-    is_news = (said <= CONTRADICTIONS and not is_known) or (is_revision and (updated or turned))
+    is_news = (said <= CONTRADICTIONS and not is_known) or (is_revision and (updated or turned or corrected))
     keep = adds >= policy.keep_if_adds or fuller or is_news
     return replace(outcome, adds=adds, fuller=fuller, updated_figures=updated, reversed=turned, keep=keep)
 
@@ -147,6 +149,12 @@ def has_other_figures(later: Comparable, earlier: Comparable) -> bool:
     said = stated_figures(later.title, later.lang) - stated_figures(earlier.title, earlier.lang)
     is_new = len(earlier.figures) < MAX_FIGURES and any(figure_hash(f) not in earlier.figures for f in said)
     return is_new or figures_changed(later.figures, earlier.figures)
+
+
+def is_correction(article: Comparable) -> bool:
+    """Whether the headline begins or ends with a word that marks a correction or a withdrawal."""
+    words = tokenizer.shingle_units(article.title, article.lang)
+    return not table("correction", article.lang).keys().isdisjoint(words[:1] + words[-1:])
 
 
 def is_reversed(later: Comparable, earlier: Comparable) -> bool:

@@ -183,6 +183,34 @@ def test_a_number_word_that_only_the_later_headline_says_is_an_update() -> None:
 @pytest.mark.parametrize(
     ("first", "later", "lang"),
     [
+        ("Council adopts the budget", "CORRECTED: Council adopts the budget", "en"),
+        ("Council adopts the budget", "Council adopts the budget (corrected)", "en"),
+        ("Council adopts the budget", "KILL: Council adopts the budget", "en"),
+        ("Rat nimmt den Haushalt an", "Berichtigung: Rat nimmt den Haushalt an", "de"),
+        ("Le conseil adopte le budget", "Rectificatif: le conseil adopte le budget", "fr"),
+        ("Совет принял бюджет", "Исправление: совет принял бюджет", "ru"),
+        ("市议会通过预算", "更正：市议会通过预算", "zh"),
+    ],
+)
+def test_a_correction_is_kept(first: str, later: str, lang: str) -> None:
+    """Of its own outlet, once."""
+    own = story(1)
+    assert compared(edited(own, 2), own, titles=(first, later), lang=lang, same_outlet=True).keep
+    assert not compared(edited(own, 2), own, titles=(first, later), lang=lang).keep
+    assert not compared(edited(own, 2), own, titles=(later, later), lang=lang, same_outlet=True).keep
+    assert not compared(edited(own, 2), own, titles=(first, first), lang=lang, same_outlet=True).keep
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "lang"),
+    [
+        ("Council adopts budget", "Council rejects budget", "en"),
+        ("Mayor resigns", "Mayor stays", "en"),
+        ("Bill passes in the house", "Bill fails in the house", "en"),
+        ("Rat nimmt Haushalt an", "Rat lehnt Haushalt ab", "de"),
+        ("Stadt verbietet das Feuerwerk", "Stadt erlaubt das Feuerwerk", "de"),
+        ("Le conseil vote la gratuité", "Le conseil rejette la gratuité", "fr"),
+        ("Il consiglio adotta il bilancio", "Il consiglio respinge il bilancio", "it"),
         ("Dam break: three dead", "Dam break: seven dead", "en"),
         ("Dam break: 3 dead", "Dam break: 11 dead", "en"),
         ("Court finds Marlow guilty of fraud", "Court finds Marlow not guilty of fraud", "en"),

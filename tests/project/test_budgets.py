@@ -22,7 +22,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "backup": 486,
     "cli": 2_078,
     "contract": 1_519,
-    "dedup": 1_243,
+    "dedup": 1_251,
     "events": 7_563,
     "http": 6_648,
     "index": 5_262,
@@ -31,7 +31,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "queries": 1_569,
     "runtime": 1_116,
     "store": 3_821,
-    "top": 2_430,
+    "top": 2_422,
 }
 MAX_REPOSITORY_LINES = 60_874  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_200  # modules of tests/ without test cases, which have no budget

@@ -193,6 +193,15 @@ async def test_a_rejected_article_is_a_decision(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("virtual_time")
+async def test_a_rejected_article_names_all_its_errors(client: Client) -> None:
+    """The list of errors in the answer, to which its detail refers, is not part of a decision."""
+    article = {"id": 1, "text": 2, "title": "Ferry"}
+    one, (two,) = await client.submit(article), await client.submit_many([article])
+
+    sentences = "id: expected a string, got an integer. text: expected a string, got an integer."
+    assert (one.problem, two.problem) == (sentences, sentences)
+
+
 async def test_an_unreachable_service(free_port: int) -> None:
     """Failing open returns "unknown", failing closed raises Unavailable."""
     address = f"http://127.0.0.1:{free_port}"

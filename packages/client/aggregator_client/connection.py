@@ -206,7 +206,7 @@ class Connection:
     def _error_of(self, answer: Response) -> ClientError:
         """The error that matches the status of an answer."""
         problem = problem_of(answer.body)
-        detail = problem.detail if problem else f"The service answered with status {answer.status}."
+        detail = problem.sentences if problem else f"The service answered with status {answer.status}."
         if answer.status in (401, 403):
             needs_key = problem is not None and problem.code == "unauthenticated"
             denied = key_problem(self.url) if needs_key else f"The service denies access: {detail}"

@@ -14,13 +14,7 @@ import msgspec
 from aggregator_client.dates import MAX_YEAR, MIN_YEAR, with_parsed_date
 from aggregator_client.errors import InvalidInput, Unavailable
 from aggregator_client.surrogates import whole_text
-from aggregator_client.wire import (
-    ArticleIn,
-    OffsetDatetime,
-    Problem,
-    VerdictName,
-    VerdictOut,
-)
+from aggregator_client.wire import ArticleIn, OffsetDatetime, Problem, VerdictName, VerdictOut
 
 ARTICLE_FIELDS = tuple(field.encode_name for field in msgspec.structs.fields(ArticleIn))
 TAKEN_DOWN = "taken_down"
@@ -180,7 +174,7 @@ def decode_line_decision(data: bytes) -> Decision:
     if line.error.status in (408, 429) or line.error.status >= 500:
         raise Unavailable(line.error.detail, kind_of_problem(line.error))
     kind = TAKEN_DOWN if line.error.code == TAKEN_DOWN else "refused"
-    return Decision("refused", problem=line.error.detail, kind=kind)
+    return Decision("refused", problem=line.error.sentences, kind=kind)
 
 
 def problem_of(data: bytes) -> Problem | None:

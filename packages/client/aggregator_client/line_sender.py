@@ -70,10 +70,9 @@ class LineSender:
     @asynccontextmanager
     async def open(cls, url: str, key: str = "") -> AsyncIterator[LineSender]:
         """A sender that sends nothing yet. Raises ConfigurationError for an invalid URL."""
-        checked_url = check_http_url(url)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=READ_TIMEOUT_S)
         async with aiohttp.ClientSession(timeout=timeout, headers=authorization_headers(key)) as session:
-            yield cls(session, checked_url)
+            yield cls(session, check_http_url(url))
 
     async def send(self, lines: Sequence[bytes], query: str = "") -> list[LineResult]:
         """One result per line, in order; waits while lines cannot be processed. ``query``: with its "?".
@@ -153,7 +152,7 @@ class LineSender:
         """The error for a request that was rejected as a whole."""
         foreign = f"{self._url} answered with status {status}; is it an aggregator?"
         problem = problem_of(body) or Problem("", "", status, foreign, "")
-        detail = problem.detail
+        detail = problem.sentences
         if status == 413:
             return InputTooLarge(detail)
         if problem.code == "unauthenticated":

@@ -683,6 +683,11 @@ class Problem(Struct, omit_defaults=True):
         str | None, doc("Id of the request in the server's log and in X-Request-Id.", "6680f7ddb130516d")
     ] = None
 
+    @property
+    def sentences(self) -> str:
+        """All ``errors``, for callers that do not have the list; else ``detail``."""
+        return " ".join(error.detail for error in self.errors or (self,))
+
 
 class LineProblem(Struct):
     """The answer to a rejected batch line; the other lines are not affected."""

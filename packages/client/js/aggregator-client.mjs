@@ -556,13 +556,19 @@ function problemOf(text) {
 function accepted(answer) {
   if (answer.status < 300) return answer;
   const problem = problemOf(answer.text);
-  const detail = problem?.detail ?? `The service answered with status ${answer.status}.`;
+  const detail = problem ? sentencesOf(problem) : `The service answered with status ${answer.status}.`;
   if (answer.status >= 500 && answer.status !== 501) throw new Unavailable(detail, "server_error");
   if (![401, 403, 413].includes(answer.status)) {
     const foreign = !problem || problem.code === "no_route" || problem.code === "method_not_allowed";
     if (foreign) throw new Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator");
   }
   throw new Rejected(detail, answer.status, problem);
+}
+
+/** All errors of the input; `detail` is the first one, and refers to a list that callers lack.
+ * @param {Problem} problem @returns {string} */
+function sentencesOf(problem) {
+  return (problem.errors ?? [problem]).map((error) => error.detail).join(" ");
 }
 
 /** @param {{status: number, code: string}} problem */
@@ -617,7 +623,7 @@ function lineDecisionOf(line) {
     const retryable = row.error.status === 408 || row.error.status === 429 || row.error.status >= 500;
     if (retryable) return new Unavailable(row.error.detail, kindOf(row.error));
     const kind = row.error.code === TAKEN_DOWN ? TAKEN_DOWN : "refused";
-    return undecided("refused", row.error.detail, kind);
+    return undecided("refused", sentencesOf(row.error), kind);
   } catch (error) {
     return /** @type {Error} */ (error);
   }

@@ -305,12 +305,23 @@ async def test_an_answer_of_another_server_is_no_verdict() -> None:
         {"deadline_s": 0},
         {"deadline_s": "2"},
         {"batch_deadline_s": -1},
+        {"concurrency": 0},
+        {"concurrency": "8"},
+        {"concurrency": 0.5},
+        {"backfill": "no"},
+        {"key": b"secret"},
+        {"timezone": 1},
+        {"url": None},
     ],
 )
 def test_invalid_options_are_rejected_by_the_constructor(options: dict[str, Any]) -> None:
-    """When the client is created, not at the first article."""
-    with pytest.raises(ConfigurationError):
+    """When the client is created, not at the first article; by name, and without the key."""
+    ((name, _),) = options.items()
+    with pytest.raises(
+        ConfigurationError, match="URL" if options == {"url": "localhost:8080"} else f"^{name}: "
+    ) as raised:
         Client(**options)
+    assert "secret" not in str(raised.value)
 
 
 async def test_the_blocking_client_has_the_same_calls(url: str) -> None:

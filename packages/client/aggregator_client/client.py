@@ -21,7 +21,6 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Sized
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from types import TracebackType
 from typing import Any, Literal
 
 from aggregator_client.batches import submit_lines
@@ -90,6 +89,11 @@ class Client(Reader, AbstractAsyncContextManager["Client"]):
         backfill: bool = False,
         timezone: str = "",
     ) -> None:
+        types = {"url": str, "key": str, "concurrency": int, "backfill": bool, "timezone": str}
+        given = url, key, concurrency, backfill, timezone
+        for (name, type_), value in zip(types.items(), given, strict=True):
+            if not isinstance(value, type_):  # not shown, as it may be the key
+                raise ConfigurationError(f"{name}: expected {type_.__name__}, found {type(value).__name__}.")
         if on_failure not in ("open", "closed"):
             raise ConfigurationError(f"on_failure: expected 'open' or 'closed', found {on_failure!r}.")
         if concurrency < 1:
@@ -108,9 +112,7 @@ class Client(Reader, AbstractAsyncContextManager["Client"]):
         # Failing closed, the caller gets an exception for each article, so there is nothing to log.
         self._outcomes = outcomes or Outcomes(effect="passed unchecked" if self._fails_open else "")
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *details: object) -> None:
         await self.close()
 
     async def close(self) -> None:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from types import TracebackType
 from typing import Any, TypeVar
 
 from aggregator_client.client import Client
@@ -42,9 +41,7 @@ class SyncClient(AbstractContextManager["SyncClient"]):
         self._thread = threading.Thread(target=self._loop.run_forever, name="aggregator-client", daemon=True)
         self._thread.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *details: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -129,6 +129,21 @@ def test_articles_sent_without_their_date_are_reported_at_the_end(caplog: pytest
     assert outcomes.counts["unread_date"] == 12
 
 
+@pytest.mark.parametrize(
+    ("article", "named"),
+    [({}, ""), ({"title": "Ferry", "source": ""}, " of Ferry"), ({"title": "Ferry", "id": "a"}, " of a")],
+)
+def test_an_unread_date_is_named_with_what_its_article_has(
+    article: dict[str, str], named: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The address, the outlet, the id or the headline; without any of them the date alone."""
+    outcomes = Outcomes()
+    outcomes.add_unread_date({"published_at": "2026-11-28 10:00", **article})
+    outcomes.close()
+
+    assert f"e.g. '2026-11-28 10:00{named}';" in caplog.text
+
+
 def test_problems_of_the_extraction_are_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     """As shares of the checked articles, the most frequent first."""
     caplog.set_level(logging.INFO)

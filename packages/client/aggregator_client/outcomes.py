@@ -81,7 +81,8 @@ class Outcomes:
 
     def add_unread_date(self, article: Mapping[str, Any]) -> None:
         """Count an article that is sent without its date, which could not be read."""
-        self._unread_example = f"{article['published_at']} of {article.get('url') or article.get('source')}"
+        names = (f" of {article[name]}" for name in ("url", "source", "id", "title") if article.get(name))
+        self._unread_example = f"{article['published_at']}{next(names, '')}"
         self._add("unread_date")
 
     def add_undo_failure(self, article_id: str | None, problem: Exception) -> None:

@@ -149,7 +149,7 @@ async def test_two_hundred_feeds(following: Following) -> None:
 
 
 async def test_verdicts_of_copies(following: Following) -> None:
-    """A copy of another outlet is a duplicate; an item that two feeds list is one article."""
+    """A copy of another outlet is a duplicate; an item that two feeds list is stored already, not new."""
     text = story(1)
     first = rss([rss_item("https://a.example/1", "A title", f"<p>{text}</p>", link="https://a.example/1")])
     second = rss([rss_item("1", "Another title", edited(text, 2), link="https://b.example/9")])
@@ -160,7 +160,7 @@ async def test_verdicts_of_copies(following: Following) -> None:
         assert await following.next_round() == {
             "polled": 2,
             "articles": 2,
-            "new": 1,
+            "already_stored": 1,
             "duplicate": 1,
             "kept": 1,
         }

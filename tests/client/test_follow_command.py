@@ -31,7 +31,7 @@ def test_news_of_a_file_and_of_an_absent_server(
     assert first.splitlines()[0] == f"{feed}: {counted}"
     assert first.splitlines()[1].startswith(f"1 polls: 0 unchanged, 0 failed, 0 gone, 0 broken; {counted}; ")
     assert set(second.splitlines()[:3]) == {
-        f"{feed}: {counted}",
+        f"{feed}: 3 articles: 0 new, 0 related, 0 duplicate; 3 kept, 3 already stored",
         f"{subscriptions}: a list of 1 feeds",
         f"{absent}: error: Connection refused; next poll in 30 min.",
     }

@@ -28,7 +28,9 @@ def test_outlines_at_any_depth() -> None:
 )
 def test_spellings_of_an_address(written: str, read: str) -> None:
     """The scheme ``feed`` and white space."""
-    assert read_opml(f'<opml><body><outline XMLURL="{written}"/></body></opml>'.encode()).addresses == [read]
+    assert read_opml(f'<opml><body><outline XMLURL="{written}"/></body></opml>'.encode()).addresses == {
+        read: None
+    }
 
 
 def test_a_broken_list_gives_what_was_read() -> None:
@@ -49,7 +51,7 @@ def test_entities_are_not_expanded() -> None:
     external = '<!DOCTYPE opml [<!ENTITY x SYSTEM "file:///etc/hostname">]><opml><body>&x;</body></opml>'
     for data in (bomb, external):
         found = read_opml(data.encode())
-        assert found.addresses == []
+        assert found.addresses == {}
         assert "declares entities" in found.problem
 
 
@@ -60,5 +62,5 @@ def test_other_encodings() -> None:
     )
 
     assert is_opml(text.format("utf-16").encode("utf-16"))
-    assert read_opml(text.format("utf-16").encode("utf-16")).addresses == ["https://a.example/é"]
+    assert read_opml(text.format("utf-16").encode("utf-16")).addresses == {"https://a.example/é": None}
     assert "unknown encoding" in read_opml(text.format("x-none").encode()).problem

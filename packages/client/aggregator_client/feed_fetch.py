@@ -124,8 +124,7 @@ class Fetcher:
         for _ in range(MAX_REDIRECTS + 1):
             async with self._request(url, feed.validators if url == feed.url else {}) as response:
                 if response.status not in REDIRECTS:
-                    document = await self._read(response, permanent_url)
-                    break
+                    return await self._read(response, permanent_url)
                 target = response.headers.get("Location", "")
                 status = response.status
             url = str(URL(url).join(URL(target))) if target else ""
@@ -133,9 +132,7 @@ class Fetcher:
                 raise FetchFailed(f"status {status} to {target!r}, which is no address")
             is_permanent = is_permanent and status in PERMANENT
             permanent_url = url if is_permanent else permanent_url
-        else:
-            raise FetchFailed(f"more than {MAX_REDIRECTS} redirects")
-        return document
+        raise FetchFailed(f"more than {MAX_REDIRECTS} redirects")
 
     @contextlib.asynccontextmanager
     async def _request(self, url: str, headers: dict[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:

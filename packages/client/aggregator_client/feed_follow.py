@@ -30,7 +30,7 @@ PARALLEL = 16
 MAX_PAUSE_S = 24 * 3600.0
 MAX_FEEDS = 10_000
 VERDICTS = ("new", "related", "duplicate")
-OPTIONAL_COUNTS = ("undated", "refused", TAKEN_DOWN)
+OPTIONAL_COUNTS = ("already_stored", "undated", "refused", TAKEN_DOWN)
 
 
 class Follower:
@@ -193,8 +193,10 @@ class Follower:
         decisions = await self._submit([articles[at] for at in fresh])
         for at, decision in zip(fresh, decisions, strict=True):
             counts["articles"] += 1
-            counts[decision.kind or decision.verdict] += 1
-            counts["kept"] += decision.keep and decision.answer is not None
+            keep = decision.keep and decision.answer is not None
+            repeated = keep and not decision.stored
+            counts["already_stored" if repeated else decision.kind or decision.verdict] += 1
+            counts["kept"] += keep
             counts["undated"] += "published_at" not in articles[at]
         counts["broken"] += bool(parsed.problem)
         moved = f"moved permanently to {document.url}; " if document.url != feed.url else ""

@@ -156,9 +156,8 @@ def _parse_json_feed(data: bytes, url: str) -> ParsedFeed:
     if not isinstance(items, list):
         raise InvalidInput("not a feed, but JSON without `items`")
     read = [_item_of_json(item, url) for item in items if isinstance(item, dict)]
-    return ParsedFeed(
-        [item for item in read if item.title or item.body], _text(document.get("home_page_url"))
-    )
+    named = [item for item in read if item.title or item.body]
+    return ParsedFeed(named, _text(document.get("home_page_url")))
 
 
 def _item_of_json(item: dict[str, Any], feed_url: str) -> Item:

@@ -14,7 +14,7 @@ HEAD_BYTES = 1024
 class Subscriptions:
     """Addresses of feeds in order, each once; ``problem``: why the rest could not be read, or empty."""
 
-    addresses: list[str] = field(default_factory=list)
+    addresses: dict[str, None] = field(default_factory=dict)
     problem: str = ""
 
 
@@ -34,14 +34,12 @@ def _http_address(address: str) -> str:
 def read_opml(data: bytes) -> Subscriptions:
     """The http or https ``xmlUrl`` of all outlines, at any depth; one that declares entities is not read."""
     found = Subscriptions()
-    seen: set[str] = set()
 
     def start_element(name: str, attributes: dict[str, str]) -> None:
         given = {key.lower(): value for key, value in attributes.items()}.get("xmlurl", "")
         address = _http_address(given.strip())
-        if name.rpartition(":")[2].lower() == "outline" and is_address(address) and address not in seen:
-            seen.add(address)
-            found.addresses.append(address)
+        if name.rpartition(":")[2].lower() == "outline" and is_address(address):
+            found.addresses[address] = None
 
     def refuse_entity(*declaration: object) -> None:
         raise ValueError("it declares entities")

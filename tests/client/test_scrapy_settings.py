@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import scrapy
 from aiohttp import web
 from itemadapter import ItemAdapter
 from scrapy.exceptions import CloseSpider, DropItem
@@ -257,6 +259,75 @@ async def test_the_tag_without_an_answer_has_the_same_fields(free_port: int) -> 
 
     assert (tag["verdict"], tag["problems"], tag["withdrawn"], tag["related"]) == ("unknown", [], [], [])
     assert (tag["adds"], tag["updated_figures"], tag["reversed"]) == (None, None, None)
+
+
+@dataclass
+class Untagged:
+    """An item without a field for the tag."""
+
+    id: str
+    text: str
+
+
+class ScrapyItem(scrapy.Item):
+    """Likewise."""
+
+    id = scrapy.Field()
+    text = scrapy.Field()
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("item_class", [Untagged, ScrapyItem])
+async def test_an_item_without_a_field_for_the_tag_stops_a_crawl_that_tags(item_class: Any) -> None:
+    """Its duplicates would reach the database unmarked; what was reserved for it is removed."""
+    requests, reasons = [], []
+
+    async def handler(request: web.Request) -> web.Response:
+        requests.append((request.method, request.path))
+        return web.json_response({**VERDICT, "created": True})
+
+    class Engine:
+        async def close_spider_async(self, *, reason: str) -> None:
+            reasons.append(reason)
+
+    async with misbehaving.serving(handler) as url:
+        dedup = pipeline(URL=url, DEADLINE=30, DUPLICATES="tag")
+        dedup._crawler.engine = Engine()  # type: ignore[assignment]
+        for id_ in ("a", "b"):
+            item = item_class(id=id_, text=story(1))
+            with pytest.raises(ConfigurationError) as raised:
+                await dedup.process_item(item)
+            await dedup._on_failed(item)
+        await dedup.close_spider()
+
+    assert str(raised.value) == (
+        f"{item_class.__name__} has no field 'dedup' for the tag of the deduplication; "
+        "declare it, or name another one by NEWSDEDUP_TAG_FIELD. The spider is stopped."
+    )
+    assert reasons == ["newsdedup_no_tag_field"]
+    assert requests == [("POST", "/v1/articles"), ("DELETE", "/v1/articles/a")] * 2
+
+
+@pytest.mark.integration
+async def test_an_item_without_a_field_for_the_tag_passes_a_crawl_that_drops(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is no duplicate; one warning per class says what is missing."""
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response(VERDICT)
+
+    async with misbehaving.serving(handler) as url:
+        dedup = pipeline(URL=url, DEADLINE=30)
+        for item_class in (Untagged, ScrapyItem, Untagged):
+            item = item_class(id="a", text=story(1))
+            assert await dedup.process_item(item) is item
+        await dedup.close_spider()
+
+    warnings = [record.getMessage() for record in caplog.records if "for the tag" in record.getMessage()]
+    assert [warning.split(";")[0] for warning in warnings] == [
+        f"{name} has no field 'dedup' for the tag of the deduplication" for name in ("Untagged", "ScrapyItem")
+    ]
 
 
 @pytest.mark.integration

@@ -17,7 +17,7 @@
 | NEWSDEDUP_POLICY | | policy profile for all items; by default the source selects it |
 | NEWSDEDUP_TIMEZONE | | where dates without an offset are local, e.g. Europe/Berlin |
 | NEWSDEDUP_BACKFILL | False | the crawl reads an archive: its items get verdicts and fire no events |
-| NEWSDEDUP_TAG_FIELD | dedup | field of an item that passes for its tag; "": none |
+| NEWSDEDUP_TAG_FIELD | dedup | field of an item that passes for its tag, to be declared; "": none |
 
 An invalid setting stops the crawl. At the start the pipeline checks that the service is ready and accepts the
 key. If not, it logs an error, and when failing closed stops the spider after NEWSDEDUP_RETRY_SECONDS.
@@ -50,6 +50,7 @@ Those of all items are counted as ``newsdedup/problem/NAME`` and logged in one l
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import json
 import logging
@@ -94,7 +95,7 @@ class NewsDedupPipeline:
 
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
-        self._stats = crawler.stats
+        self._crawler, self._stats = crawler, crawler.stats
         _refuse_unknown(settings)
         self._duplicate_mode = _parse_choice(settings, "NEWSDEDUP_DUPLICATES", "drop", "tag")
         self._fails_closed = _parse_choice(settings, "NEWSDEDUP_ON_FAILURE", "open", "closed") == "closed"
@@ -102,7 +103,8 @@ class NewsDedupPipeline:
         self._tag_field = settings.get("NEWSDEDUP_TAG_FIELD", "dedup")
         self._field_map = _parse_field_map(settings.getdict("NEWSDEDUP_FIELDS"))
         self._policy = settings.get("NEWSDEDUP_POLICY", "")
-        self._warned_no_text = False
+        self._warnings: set[str] = set()
+        self._stop: asyncio.Future[None] | None = None
         deadline_s = _parse_number(settings, "NEWSDEDUP_DEADLINE", DEADLINE_S)
         retry_s = _parse_number(settings, "NEWSDEDUP_RETRY_SECONDS", 60.0)
         self._deadline_s = retry_s if self._fails_closed else deadline_s
@@ -124,7 +126,7 @@ class NewsDedupPipeline:
             )
         except ConfigurationError as error:
             raise ConfigurationError(f"NEWSDEDUP_URL, NEWSDEDUP_CONCURRENCY: {error}") from None
-        crawler.signals.connect(self._on_scraped, signals.item_scraped)
+        crawler.signals.connect(_take_passed, signals.item_scraped)
         crawler.signals.connect(self._on_failed, signals.item_error)
         crawler.signals.connect(self._on_failed, signals.item_dropped)
 
@@ -165,9 +167,9 @@ class NewsDedupPipeline:
             self._count("withdrawn")
         if answer and not answer.keep and self._duplicate_mode == "drop":
             raise _dropped(article, _reason_to_drop(answer))
+        _passed.set([decision])
         if self._tag_field:
             self._tag(item, decision)
-        _passed.set([decision])
         return item
 
     def _to_article(self, item: ItemAdapter) -> dict[str, Any]:
@@ -183,17 +185,16 @@ class NewsDedupPipeline:
         dated, unread = with_parsed_date(article, self._zone)
         if unread:
             self._outcomes.add_unread_date(article)
-        if "text" not in article and "html" not in article and not self._warned_no_text:
-            self._warned_no_text = True
-            log.warning(
-                "an item has neither %r nor %r, so that only a headline can be checked; "
-                "map its fields with NEWSDEDUP_FIELDS",
-                self._field_map["text"],
-                self._field_map["html"],
+        if "text" not in article and "html" not in article:
+            text, html = self._field_map["text"], self._field_map["html"]
+            self._warn_once(
+                f"an item has neither {text!r} nor {html!r}, so that only a headline can be checked; "
+                "map its fields with NEWSDEDUP_FIELDS"
             )
         return dated
 
     def _tag(self, item: Any, decision: Decision) -> None:
+        """Raises ConfigurationError, and stops the spider, if duplicates would pass unmarked."""
         answer = decision.answer
         tag = {name: getattr(decision, name) for name in ("verdict", "keep", "id", "canonical_id")}
         tag["related"] = [related.id for related in answer.related] if answer else []
@@ -202,8 +203,22 @@ class NewsDedupPipeline:
         tag |= {name: getattr(answer, name, []) for name in ("problems", "withdrawn")}
         try:
             ItemAdapter(item)[self._tag_field] = tag
-        except (KeyError, AttributeError):  # the item class has no such field; the stats count the verdict
-            log.debug("%s has no field %r for the tag", type(item).__name__, self._tag_field)
+        except (KeyError, AttributeError):
+            problem = (
+                f"{type(item).__name__} has no field {self._tag_field!r} for the tag of the deduplication; "
+                "declare it, or name another one by NEWSDEDUP_TAG_FIELD"
+            )
+            if self._duplicate_mode == "drop":
+                return self._warn_once(problem)
+            if self._stop is None and (engine := self._crawler.engine):
+                stop = engine.close_spider_async(reason="newsdedup_no_tag_field")
+                self._stop = asyncio.ensure_future(stop)  # not awaited: it waits for this item
+            raise ConfigurationError(f"{problem}. The spider is stopped.") from None
+
+    def _warn_once(self, warning: str) -> None:
+        if warning not in self._warnings:
+            self._warnings.add(warning)
+            log.warning("%s", warning)
 
     def _hold(self, article: Mapping[str, Any], item: Any) -> None:
         """Append what is to be checked to one file, and the item as the spider made it to another one."""
@@ -212,9 +227,6 @@ class NewsDedupPipeline:
             with path.open("a", encoding="utf-8", errors="replace") as out:
                 out.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
         self._count("held")
-
-    def _on_scraped(self, item: Any) -> None:
-        _take_passed()
 
     async def _on_failed(self, item: Any) -> None:
         """Remove the reservation of an item that a later pipeline did not accept."""

@@ -160,9 +160,9 @@ async def other_store(settings: Settings) -> str:
         return ""  # no service, another program, or a store that the command itself reports
     if identity in own:
         return ""
-    remedy = "give this command the --config, --store or --data-dir of that service, or its variables."
-    used = f"the store that the service on {url} uses ({identity or 'new'}), and names when it starts"
-    return f"{describe_store(settings)} is not {used}: {remedy}"
+    remedy = "give this command the --config, --store or --data-dir of that service, or its variables"
+    used = f"the store that the service on {url} uses (id {identity or 'of a new store'})"
+    return f"{describe_store(settings)} is not {used}: {remedy}; it prints its store when it starts."
 
 
 async def run_demo(url: str, key: str = "") -> None:

@@ -44,7 +44,7 @@ def test_a_command_that_opens_another_store_is_refused(
     other = str(tmp_path / "other")
     with service(tmp_path) as (port, identity):
         monkeypatch.setenv("AGGREGATOR_PORT", port)
-        sentence = f"is not the store that the service on http://127.0.0.1:{port} uses ({identity}), "
+        sentence = f"is not the store that the service on http://127.0.0.1:{port} uses (id {identity}): give "
         for command in (
             ADMIN,
             ("keys", "list"),

@@ -14,7 +14,7 @@ from aggregator.readiness import Readiness
 
 async def test_failing_checks_are_named_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     """Only failing checks are problems; a problem that stays is one log line, its end is another."""
-    sentence: list[str | None] = ["The clock is wrong; correct it."]
+    sentence: list[str | None] = ["It is 2026-11-30T03:51:21Z, 40.1 days ahead; correct it."]
 
     async def clock() -> str | None:
         return sentence[0]
@@ -24,8 +24,9 @@ async def test_failing_checks_are_named_and_logged_once(caplog: pytest.LogCaptur
 
     checks = Readiness({"clock": clock, "data": data})
     with caplog.at_level(logging.WARNING):
-        assert await checks.run() == {"clock": "The clock is wrong; correct it."}
-        assert await checks.run() == checks.problems
+        assert await checks.run() == {"clock": sentence[0]}
+        sentence[0] = "It is 2026-11-30T03:51:23Z, 40.2 days ahead; correct it."
+        assert await checks.run() == {"clock": sentence[0]} == checks.problems
         sentence[0] = None
         assert await checks.run() == {}
 

@@ -97,6 +97,8 @@ STORE_METRICS: tuple[MetricSpec[object], ...] = (
         lambda store, _: store.ready),
     MetricSpec("aggregator_store_memory_bytes", "gauge", "Memory used by the store.",
         lambda store, _: store.memory_bytes),
+    MetricSpec("aggregator_store_memory_limit_bytes", "gauge", "Memory that the store may use; 0: no limit.",
+        lambda store, _: store.limit_bytes),
     MetricSpec("aggregator_store_warning", "gauge",
         "1 while the store is nearly full, or cannot rewrite its log: `aggregator doctor` says which.",
         lambda store, _: store.warning is not None),
@@ -107,7 +109,10 @@ SERVICE_METRICS: tuple[MetricSpec[Service], ...] = (
         ("version", "space", "role")),
     MetricSpec("aggregator_not_ready", "gauge",
         "1 while this readiness check fails; /readyz and the log say why.",
-        lambda _, s: [((name,), name in s.edge.readiness.problems) for name in s.edge.readiness.names],
+        lambda store, s: [
+            ((name,), name in s.edge.readiness.problems or (name == "store" and not store.ready))
+            for name in s.edge.readiness.names
+        ],
         ("check",)),
     MetricSpec("aggregator_store_forgot", "gauge",
         "1 while the store is not the one that the process remembers; /readyz and the log say why.",

@@ -125,6 +125,7 @@ class StoreInfo:
     ready: bool
     problem: str | None = None
     warning: str | None = None
+    limit_bytes: int = 0  # the memory that it may use; 0: no limit is known
 
 
 class Store(Protocol):

@@ -36,6 +36,7 @@ _TRANSPORT_CLOSED_MESSAGE: Final = "the handler is closed"
 _BAD_CERTIFICATE_MESSAGE: Final = "CERTIFICATE_VERIFY_FAILED"
 _CONNECT_TIMEOUT_MESSAGE: Final = "connecting to server"
 _NO_DATABASE_MESSAGE: Final = "DB index is out of range"
+MIN_MAJOR_VERSION: Final = 7
 
 # Sentence for each error type of redis-py, most specific first. ``{at}`` is the server's address.
 _MESSAGES_BY_TYPE: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = (
@@ -121,9 +122,8 @@ def describe(error: BaseException, address: str) -> str:
 
 def is_configuration_error(error: BaseException | None) -> bool:
     """Whether waiting does not resolve the error: store_url must be corrected."""
-    text = str(error)
     known = NOT_A_CLUSTER_MESSAGE, _BAD_CERTIFICATE_MESSAGE, _NO_DATABASE_MESSAGE
-    return isinstance(error, AUTH_ERRORS) or any(message in text for message in known)
+    return isinstance(error, AUTH_ERRORS) or any(message in str(error) for message in known)
 
 
 def root_cause(error: BaseException) -> BaseException:
@@ -136,9 +136,6 @@ def root_cause(error: BaseException) -> BaseException:
 def first_line(error: BaseException | None) -> str:
     """First line of an error's message, at most 200 characters, without a final period."""
     return (str(error).splitlines() or [""])[0][:200].rstrip(".")
-
-
-MIN_MAJOR_VERSION = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +183,8 @@ def find_problem(node: Node) -> str | None:  # noqa: PLR0911  a list of conditio
     if info.get("role") not in (None, "master"):
         return f"The store at {node.address} is a read-only replica; point store_url to the primary."
     replicas = info.get("min_slaves_good_slaves")
-    lacks_replicas = replicas is not None and int(replicas) < _min_replicas(node)
+    required = int(node.config.get("min-replicas-to-write", 1))  # at least 1 where ``replicas`` is reported
+    lacks_replicas = replicas is not None and int(replicas) < required
     if (cannot_append(node) or lacks_replicas) and node.disk is not None and not node.disk.has_recovered:
         return node.disk.full_message
     if cannot_append(node):
@@ -203,7 +201,7 @@ def find_problem(node: Node) -> str | None:  # noqa: PLR0911  a list of conditio
     if lacks_replicas:
         return (
             f"The store at {node.address} has {replicas} connected replicas and rejects writes with fewer "
-            f"than {_min_replicas(node)} (min-replicas-to-write); restore them."
+            f"than {required} (min-replicas-to-write); restore them."
         )
     if info.get("cluster_state", "ok") != "ok":
         return (
@@ -215,10 +213,15 @@ def find_problem(node: Node) -> str | None:  # noqa: PLR0911  a list of conditio
             f"The store at {node.address} now has maxmemory-policy {policy}, which silently evicts articles; "
             "run CONFIG SET maxmemory-policy noeviction."
         )
-    limit = int(info.get("maxmemory", 0))
-    if limit and int(info.get("used_memory", 0)) >= limit:
+    used, limit = memory_of(node)
+    if limit and used >= 0.995 * limit:  # buffers of refused writes were freed
         return f"The store at {node.address} is full; raise its maxmemory, then shorten the retention."
     return None
+
+
+def memory_of(node: Node) -> tuple[int, int]:
+    """Memory that the server uses, and its maxmemory, in bytes; 0: no limit."""
+    return int(node.info.get("used_memory", 0)), int(node.info.get("maxmemory", 0))
 
 
 def cannot_append(node: Node) -> bool:
@@ -228,8 +231,9 @@ def cannot_append(node: Node) -> bool:
 
 def find_warning(node: Node) -> str | None:
     """What this server cannot do now or soon although it accepts writes, as one sentence."""
-    if int(node.info.get("used_memory", 0)) > 0.8 * int(node.info.get("maxmemory", 0)) > 0:
-        return f"The store at {node.address} uses over 80 % of its maxmemory: raise it in time."
+    used, limit = memory_of(node)
+    if used > 0.8 * limit > 0:
+        return f"The store at {node.address} uses over 80 % of maxmemory ({limit / 1e6:,.1f} MB): raise it."
     log_bytes = int(node.info.get("aof_current_size", 0))
     rewrite_is_off = node.config.get("auto-aof-rewrite-percentage") == "0"
     if rewrite_is_off and node.disk is not None and not node.disk.fits_copy(log_bytes):
@@ -240,11 +244,6 @@ def find_warning(node: Node) -> str | None:
             "free as much disk space as the file is large, or see the log of the server."
         )
     return None
-
-
-def _min_replicas(node: Node) -> int:
-    """Required replicas of a server that reports ``min_slaves_good_slaves``, which implies at least 1."""
-    return int(node.config.get("min-replicas-to-write", 1))
 
 
 def find_configuration_errors(node: Node, *, cluster: bool) -> list[str]:
@@ -273,14 +272,15 @@ def find_configuration_errors(node: Node, *, cluster: bool) -> list[str]:
 
 def summarize(nodes: Sequence[Node], *, cluster: bool) -> StoreInfo:
     """The StoreInfo of all ``nodes`` (at least one)."""
-    problems = [sentence for node in nodes if (sentence := find_problem(node))]
-    warnings = [sentence for node in nodes if (sentence := find_warning(node))]
+    problem = next(filter(None, map(find_problem, nodes)), None)
+    used, limits = zip(*map(memory_of, nodes), strict=True)
     return StoreInfo(
         kind="redis-cluster" if cluster else "redis",
         version=", ".join(sorted({describe_version(node) for node in nodes})),
-        memory_bytes=sum(int(node.info.get("used_memory", 0)) for node in nodes),
+        memory_bytes=sum(used),
         durability="; ".join(sorted({describe_durability(node) for node in nodes})),
-        ready=not problems,
-        problem=problems[0] if problems else None,
-        warning=warnings[0] if warnings else None,
+        ready=problem is None,
+        problem=problem,
+        warning=next(filter(None, map(find_warning, nodes)), None),
+        limit_bytes=sum(limits) if all(limits) else 0,
     )

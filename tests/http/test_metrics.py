@@ -175,6 +175,7 @@ def test_a_process_that_handles_requests_exports_the_store_and_its_index() -> No
     }
     assert {name: values[name] for name in sorted(names)} == {
         "aggregator_store_memory_bytes": 4096.0,
+        "aggregator_store_memory_limit_bytes": 0.0,
         "aggregator_store_ready": 1.0,
         "aggregator_store_warning": 0.0,
     }

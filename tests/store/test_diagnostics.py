@@ -160,9 +160,17 @@ def test_refused_writes_name_a_full_disk_of_this_machine(info: dict[str, Any]) -
 
 def test_a_store_that_is_nearly_full_is_a_warning() -> None:
     """From four fifths of maxmemory; there may be no limit."""
-    assert "80 % of its maxmemory" in str(find_warning(node(used_memory=81, maxmemory=100)))
+    nearly = node(used_memory=81_000_000, maxmemory=100_000_000)
+    assert "uses over 80 % of maxmemory (100.0 MB)" in str(find_warning(nearly))
     assert find_warning(node(used_memory=80, maxmemory=100)) is None
     assert find_warning(node(used_memory=10**12, maxmemory=0)) is None
+
+
+def test_a_store_just_below_its_limit_is_full() -> None:
+    """A refused write frees its buffers: the next INFO would report a store that is not full."""
+    assert "is full" in str(find_problem(node(used_memory=999, maxmemory=1000)))
+    assert find_problem(node(used_memory=990, maxmemory=1000)) is None
+    assert find_problem(node(used_memory=10**12, maxmemory=0)) is None
 
 
 def test_a_log_that_is_not_rewritten_is_a_warning() -> None:
@@ -275,6 +283,9 @@ def test_a_cluster_is_summarized_over_its_primaries() -> None:
     info = summarize([node(), node(valkey_version="9.1.2"), node()], cluster=True)
 
     assert info.kind == "redis-cluster"
-    assert info.memory_bytes == 300
+    assert (info.memory_bytes, info.limit_bytes) == (300, 0)
+    limited = summarize([node(maxmemory=1000), node(maxmemory=2000)], cluster=True)
+    assert (limited.memory_bytes, limited.limit_bytes) == (200, 3000)
+    assert summarize([node(maxmemory=1000), node()], cluster=True).limit_bytes == 0
     assert info.version == "Redis 7.2.4, Valkey 9.1.2"
     assert describe_version(Node("x", {}, {})) == "Redis of unknown version"

@@ -53,6 +53,23 @@ async def test_readiness_names_every_failing_check(client: Client, service: Fake
     )
 
 
+async def test_a_store_that_is_not_ready_fails_its_check(client: Client, service: FakeService) -> None:
+    """The label names it as /readyz does; the other checks are not blamed."""
+
+    async def passes() -> None:
+        return None
+
+    service.edge.readiness = Readiness({"clock": passes, "store": passes})
+    service.store.state = replace(
+        service.store.state, ready=False, problem="The store is full.", limit_bytes=9
+    )
+    text = await (await client.get("/metrics")).text()
+
+    assert 'aggregator_not_ready{check="store"} 1.0' in text
+    assert 'aggregator_not_ready{check="clock"} 0.0' in text
+    assert "aggregator_store_memory_limit_bytes 9.0" in text
+
+
 async def test_verdict_counters_start_at_0(client: Client) -> None:
     """Otherwise the alert NoArticles would miss a service that never received an article."""
     text = await (await client.get("/metrics")).text()

@@ -20,7 +20,7 @@ from aggregator.store.factory import with_running_store_url
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Print copies by others as JSON lines, and a summary."""
-    return run_loop(_run(args, with_running_store_url(settings)))
+    return run_loop(_run(args, with_running_store_url(settings, creates=False)))
 
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:

@@ -67,14 +67,11 @@ def describe(manifest: Manifest) -> str:
 @contextmanager
 def _store_url(settings: Settings) -> Iterator[str]:
     """The URL of the store; an embedded one that is not running runs meanwhile."""
-    located = with_running_store_url(settings).store_url
+    located = with_running_store_url(settings, creates=False).store_url
     if located:
         yield located
         return
-    data_dir = Path(settings.data_dir)
-    if not data_dir.is_dir():
-        raise ConfigurationError(f"data_dir: {data_dir} does not exist, so there is nothing to back up.")
-    with EmbeddedServer(data_dir, appendfsync=settings.appendfsync) as server:
+    with EmbeddedServer(Path(settings.data_dir), appendfsync=settings.appendfsync) as server:
         yield server.url
 
 

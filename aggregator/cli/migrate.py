@@ -58,7 +58,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
     is_migrating = bool(settings.migration_models_dir)
-    async with open_service(with_running_store_url(settings)) as service:
+    async with open_service(with_running_store_url(settings, creates=False)) as service:
         unread = [found.space for found in await service.articles.foreign_index.find()]
         if not unread and not is_migrating:
             if migrating := ", ".join(await service.articles.foreign_index.migrating()):
@@ -180,7 +180,7 @@ def _summary(stats: BackfillStats, sources: Sequence[str], targets: Sequence[str
 
 async def _delete(args: argparse.Namespace, settings: Settings) -> int:
     """Exit code 1 if the user does not confirm. Raises ConfigurationError for an index that is in use."""
-    async with open_service(with_running_store_url(settings)) as service:
+    async with open_service(with_running_store_url(settings, creates=False)) as service:
         registry = await registry_of(service.store).read()
         used = service.articles.index.all_spaces
         if args.delete in used:

@@ -93,9 +93,11 @@ def lock_holder(directory: Path) -> str | None:
     return None
 
 
-def with_running_store_url(settings: Settings) -> Settings:
+def with_running_store_url(settings: Settings, *, creates: bool = True) -> Settings:
     """Settings with the socket of a running embedded store, if any. Raises ConfigurationError."""
     directory = Path(settings.data_dir)
+    if not (creates or settings.store_url or directory.is_dir()):  # the caller creates no store
+        raise ConfigurationError(f"data_dir: {directory} does not exist, so it contains no store.")
     try:
         if settings.store_url or lock_holder(directory) is None:
             return settings
@@ -126,12 +128,9 @@ class Watchdog:
         on_restart: Callable[[], None] = lambda: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._server = server
-        self._on_restart = on_restart
-        self._monotonic = monotonic
-        self._problems = ChangeFilter()
+        self._server, self._on_restart, self._monotonic = server, on_restart, monotonic
+        self._problems, self._full = ChangeFilter(), ChangeFilter()
         self._restarts_s: deque[float] = deque(maxlen=RESTART_BURST)
-        self._full = ChangeFilter()
         self._rewrite_is_off = False
 
     async def run(self) -> None:

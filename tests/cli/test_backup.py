@@ -43,7 +43,7 @@ def test_a_store_that_is_not_running_is_backed_up(
     ("argv", "message"),
     [
         (("backup", "out", "--store", "memory"), "one in memory ends here"),
-        (("backup", "out", "--data-dir", "absent"), "absent does not exist, so there is nothing to back up"),
+        (("backup", "out", "--data-dir", "absent"), "absent does not exist, so it contains no store"),
         (("backup", "/proc/none"), "directory: /proc/none cannot be written"),
         (("backup", "out", "--keep", "0"), "'0' is not an integer of at least 1"),
         (("restore", "absent"), "absent neither is a backup nor contains one"),

@@ -16,9 +16,11 @@ from aggregator.cli import doctor
 from aggregator.cli.doctor import acl_command
 from aggregator.cli.doctor_contents import Finding, note, ok
 from aggregator.settings import Settings
+from aggregator.store import factory
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.identity import Remembered
 from tests.cli.helpers import run
+from tests.support.server_fixture import serving_alone
 from tests.support.stores import direct_client
 
 pytestmark = pytest.mark.integration
@@ -195,7 +197,28 @@ def test_a_store_server_is_described(
     store = " ".join(f["sentence"] for f in findings if f["subject"] == "store")
     assert "Valkey" in store
     assert "Durability: survives a crash of the server" in store
+    assert "MB of memory used, without maxmemory." in store
     assert {f["mark"] for f in findings} <= {"ok", "note"}
+
+
+@pytest.mark.parametrize("is_full", [False, True], ids=["space", "full"])
+def test_a_running_embedded_store_is_examined(
+    is_full: bool, tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not only that a service uses it; a full one is never next to a service that is ready."""
+    with serving_alone(tmp_path) as (_, url):
+        port, data = url.rpartition(":")[2], tmp_path / "data"
+        located = factory.with_running_store_url(Settings(data_dir=str(data))).store_url
+        with direct_client(located) as client:
+            used = client.info("memory")["used_memory"]
+            client.config_set("maxmemory", used - 100_000 if is_full else 2 * used)
+        code = run("doctor", "--data-dir", str(data), "--port", port)
+    output = capsys.readouterr().out
+
+    assert (code, "is full; raise its maxmemory" in output, "Running and ready" in output) == (
+        (3, True, False) if is_full else (0, False, True)
+    )
+    assert ("MB (maxmemory)." in output) == (code == 0)
 
 
 def test_an_unreachable_store_is_exit_code_3(free_port: int, capsys: pytest.CaptureFixture[str]) -> None:

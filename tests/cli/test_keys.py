@@ -109,6 +109,30 @@ def test_an_empty_list_says_how_to_create_a_key(valkey_url: str, capsys: pytest.
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("keys", "list"),
+        ("keys", "revoke", "abc"),
+        ("audit", "Radio"),
+        ("migrate",),
+        ("doctor", "--accept-store"),
+        ("doctor", "--accept-clock"),
+    ],
+    ids=" ".join,
+)
+def test_a_command_that_reads_creates_no_store(
+    command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A directory with a typo is an error, not an empty store."""
+    absent = tmp_path / "dta"
+
+    assert main([*command, "--data-dir", str(absent)]) == 2
+    assert f"data_dir: {absent} does not exist, so it contains no store." in capsys.readouterr().err
+    assert not absent.exists()
+
+
+@pytest.mark.integration
 def test_a_service_on_a_public_address_does_not_start_without_a_key(tmp_path: Path) -> None:
     """Exit code 2, and one sentence that says what to do."""
     command = [

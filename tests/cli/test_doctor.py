@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 
 from aggregator.cli import doctor
 from aggregator.cli.doctor import acl_command
-from aggregator.cli.doctor_contents import Finding, note, ok
+from aggregator.cli.doctor_contents import Finding, note, ok, wrong
 from aggregator.settings import Settings
 from aggregator.store import factory
 from aggregator.store.embedded import EmbeddedServer
@@ -117,6 +117,14 @@ def test_the_command_that_loads_articles_names_the_key_that_it_needs(
 
     assert hint.startswith("open http://127.0.0.1:8080/, or load articles: `aggregator ingest FILE")
     assert ("AGGREGATOR_KEY" in hint) == needs_key
+
+
+def test_a_service_is_not_called_ready_next_to_a_store_that_is_full() -> None:
+    """Its answer is of another moment; without the fault it is reported."""
+    ready, full = ok("service", "Running and ready."), wrong("store", "The store is full.", 3)
+
+    assert list(doctor._suppress_consequential([full, ready])) == [full]
+    assert list(doctor._suppress_consequential([ready])) == [ready]
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["not ready", "hangs"])

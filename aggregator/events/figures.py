@@ -103,13 +103,17 @@ def figures_in(title: str, lang: str) -> dict[str, int]:
         to = next((i for i in sorted(free) if i and words[i - 1] in tos), None)
         if count is not None and to is not None:  # "death toll in Vellmark rises to 9"
             linked.update(range(min(count, to + 1), max(count + 1, to)))
+        again = {*found} if _words("_now", lang).keys() & words else set()  # "toll passes 100, now 113"
+        if again and len(free) == 1 and len(linked | free) == len(words):
+            found |= {[*found][-1]: number for i in free if (number := int(words[i]))}
         for position, kind in sorted(enumerate(map(kinds.get, words)), key=lambda at: at[1] == TOLL):
-            for step in (-1, 1) if kind and kind not in found else ():
+            for step in (-1, 1) if kind and (kind in again or kind not in found) else ():
                 at = position + step
                 while at in linked:
                     at += step
                 if at in free and int(words[at]):
                     free.remove(at)
+                    again.discard(kind)
                     found[str(kind)] = int(words[at])
                     break
     return found

@@ -101,6 +101,29 @@ def test_a_number_counts_with_the_word_that_it_belongs_to(
     assert figures_in(title, lang) == found
 
 
+@pytest.mark.parametrize(
+    ("lang", "title"),
+    [
+        ("en", "Quake death toll passes 100, now 113"),
+        ("en", "Death toll over 100, now at 113"),
+        ("en", "More than 100 killed, now 113 dead after 4 die in hospital"),
+        ("de", "Zahl der Toten steigt auf über 100, jetzt 113"),
+        ("de", "Mehr als 100 Tote, inzwischen 113"),
+        ("fr", "Le bilan dépasse 100 morts, désormais 113"),
+        ("es", "Más de 100 muertos, ya 113"),
+        ("it", "Oltre 100 morti, ora 113"),
+        ("ru", "Число погибших превысило 100, теперь 113"),
+        ("nl", "Dodental boven 100, nu 113"),
+        ("zh", "死亡人数超过100，现已达113人"),
+    ],
+)
+def test_a_number_that_is_said_again_as_of_now_replaces_the_first(lang: str, title: str) -> None:
+    """The round number that was passed is no figure of the headline."""
+    assert figures_in(title, lang) == {"dead": 113}
+    for rest in ("now 3 states send aid", "now 0"):
+        assert figures_in(f"100 dead in quake, {rest}", "en") == {"dead": 100}
+
+
 def test_each_number_has_its_first_report_and_its_outlets() -> None:
     """In order of time; spellings of one outlet are one, and what one outlet counts alone is not shown."""
     series = figures_over_time(

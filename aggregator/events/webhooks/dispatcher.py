@@ -217,9 +217,8 @@ class WebhookDispatcher(PeriodicTask):
     def _alert_delivery(self, alert: Alert, target: Subscription, latest: Headlines, now_ms: int) -> Delivery:
         id_ = _delivery_id(target.id, *(event.id for event in alert.events), alert.kind, now_ms)
         body = alert_body(alert, target, now_ms, self._base_url, latest)
-        count = len(alert.events) + alert.dropped
+        count, title = len(alert.events) + alert.dropped, alert_title(alert)
         first = alert.events[0].id if alert.events else ""
-        title = alert_title(alert)
         return Delivery(id_, target.id, first, alert.kind, body, now_ms, now_ms, events=count, title=title)
 
     def _delivery(

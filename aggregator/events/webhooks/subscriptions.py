@@ -237,16 +237,16 @@ def _label_of(kind: str) -> str:
 
 def _event_lines(event: Event, now_ms: int, base_url: str, zone: tzinfo) -> list[str]:
     """Headline with its link; numbers and first report; why it is an event."""
-    hourly = growth(event, now_ms).last_hour
-    facts = size_summary(event) + (f", {hourly} in the last hour" if hourly else "")
-    if event.status == "closed":
-        facts += ", ended"
+    facts = size_summary(event) + (
+        f", {n} in the last hour" if (n := growth(event, now_ms).last_hour) else ""
+    )
+    facts += ", ended" if event.status == "closed" else ""
     if event.first:
         at = datetime.fromtimestamp(event.first[0] / 1000, zone)
-        facts += f"; first: {outlet_name(event.first[2])}, {at:%H:%M %Z}"
+        facts += f"; first: {outlet_name(event.first[2])}, {at:%-d %b, %H:%M %Z}"
     link = f" {event_url(event, base_url)}" if base_url else ""
     fired = datetime.fromtimestamp(event.detected_at_ms / 1000, zone)
-    detected = f"When it was detected, {fired:%H:%M %Z}: {event.reason}"
+    detected = f"When it was detected, {fired:%-d %b, %H:%M %Z}: {event.reason}"
     return [_cut(current_title(event)) + link, facts, detected]
 
 

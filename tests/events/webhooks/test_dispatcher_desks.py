@@ -164,11 +164,11 @@ async def test_a_mail_says_enough_to_decide(newsroom: Newsroom) -> None:
 
     assert text_of(message) == (
         "Bridge <closed> @all https://news.example/events/e1\n"
-        "4 items from 2 outlets, 12 in the last hour; first: one.example, 16:13 CEST\n"
+        "4 items from 2 outlets, 12 in the last hour; first: one.example, 21 Sep, 16:13 CEST\n"
         "three.example: Ferry <3> sinks javascript:alert(1)\n"
         "two.example: Ferry <2> sinks https://two.example/2?a=1&b=2\n"
         "one.example: Ferry <0> sinks https://one.example/0?a=1&b=2\n"
-        "When it was detected, 16:13 CEST: 16 items within 4 hours, where 0.4 are usual.\n\n"
+        "When it was detected, 21 Sep, 16:13 CEST: 16 items within 4 hours, where 0.4 are usual.\n\n"
         f"Open the desk https://news.example/desks/{desk.id}\n"
     )
     html = text_of(message, "html")
@@ -247,10 +247,10 @@ async def test_a_digest_reports_the_day_of_a_desk_once(newsroom: Newsroom) -> No
     await newsroom.change("other", 4, title="Election", terms=("vote",))
     await newsroom.change("e4", 4, detected_at_ms=EVENT_MS - DAY_MS, first_seen_ms=EVENT_MS - DAY_MS)
     assert await sent(six_ms - 10) == []
-    title = "Harbour: digest, 1 published, 32 new, 1 unhandled"
+    title = "Harbour: digest, 1 published, 32 new, 1 developed"
     assert await sent(six_ms) == await sent(six_ms + DAY_MS - 10) == [title]
     text = text_of(mail_of(newsroom.mail.envelopes[0]))
-    assert text.index("PUBLISHED: 1") < text.index("NEW: 32") < text.index("UNHANDLED: 1")
+    assert text.index("PUBLISHED: 1") < text.index("NEW: 32") < text.index("DEVELOPED: 1")
     assert text.count("When it was detected,") == 12 and "and 22 more" in text
     assert "https://news.example/events/e3" in text and "/events/other" not in text
     assert {call.get("type") or call["text"].splitlines()[0] for call in newsroom.calls} == {

@@ -209,7 +209,6 @@ async def _desk_page(
         notice=notice_of(query, view, service.clock()),
         settings=service.settings,
         names={row.target.id: row.target.service for row in view.targets},
-        back=f"/desks/{stored.id}",
     )
 
 

@@ -22,6 +22,7 @@ from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, HALF, Comparable, Evidence, figures_changed
 from aggregator.dedup.headlines import title_similarity
 from aggregator.dedup.other_news import (
+    AGREEING,
     MOST,
     SAME_TEXT,
     Reason,
@@ -116,7 +117,9 @@ def compare_with_readers_versions(
         known = {word for record in readers for word in headline_units(record)}
         own = headline_units(subject)
         adds = sum(word not in known for word in own) / max(1, len(own))
-    is_known, adds = match.rule == "exact" and not adds, round(adds, 2)
+    # Not of an equal text, nor a page number: a headline that hardly occurs in its text is not about it.
+    may_contradict = (match.rule != "exact" or adds > 0) and subject.own_headline > AGREEING
+    adds = round(adds, 2)
     may_follow = same_outlet and match.rule != "exact" and policy.name == "verified"
     if may_follow and estimate_overlap(subject.sketch, canonical.sketch).containment < HALF:
         return replace(outcome, verdict="related", match=None, keep=True, follows=match.canonical_id)
@@ -131,7 +134,9 @@ def compare_with_readers_versions(
     turned = all(is_reversed(subject, record) for record in readers)
     corrected = is_correction(subject) and not any(map(is_correction, readers))
     said = {decisive_difference(subject.title, record.title, subject.lang) for record in readers}
-    is_news = (said <= CONTRADICTIONS and not is_known) or (is_revision and (updated or turned or corrected))
+    is_news = (may_contradict and said <= CONTRADICTIONS) or (
+        is_revision and (updated or turned or corrected)
+    )
     keep = adds >= policy.keep_if_adds or fuller or is_news
     return replace(outcome, adds=adds, fuller=fuller, updated_figures=updated, reversed=turned, keep=keep)
 

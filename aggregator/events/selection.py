@@ -18,9 +18,7 @@ Fading events come after those that are not, of them last those without items in
 after all others. An event that was seen, published or dropped is **back** when it developed since, a toll of
 two outlets grew or was corrected, or as many items came as an alert needs.
 
-**Orders**: time (last item), novelty (detection), size, surprise (urgency), growth (items per hour more than
-in the hour before). The first three are orders of the index of events, so a list continues after a page key.
-The other two change with the time of day: they order open events and have no page keys.
+Surprise (urgency) and growth change with the time of day: they order open events and have no page keys.
 """
 
 from __future__ import annotations

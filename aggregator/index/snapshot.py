@@ -6,8 +6,6 @@ key may be present in several; **the newest segment that has a value for it is r
 to the writable segment, so a check of its values, together with the check that it is still open, covers the
 whole stack.
 
-Keys without their segment's tag are called **suffixes**.
-
 **Sketch width.** A sketch bucket also holds entries of other sketch keys that agree in its bits, so the width
 grows with the segment, one bit at a time (``upkeep/sketch_rehash.py``). Stored value:
 

@@ -1,9 +1,8 @@
 """Transactions: what one insert, update or delete changes in a segment. Pure.
 
 A transaction states what its author relies on (checks) and what follows (writes); the store applies all of
-it or nothing. That alone guarantees that exactly one of several simultaneous near-duplicates is new: the
-second commit finds a bucket longer than it read, and the article is decided again (optimistic concurrency,
-model-checked; docs/design/commit-protocol.md).
+it or nothing. So exactly one of several simultaneous near-duplicates is new: the second commit finds a bucket
+longer than it read, and the article is decided again (docs/design/commit-protocol.md).
 
 Nothing is removed from a block bucket: its length is its version. A full sketch key loses its oldest entries
 (``snapshot.py``). The number of an article that was deleted or replaced is DEAD; its record is deleted.

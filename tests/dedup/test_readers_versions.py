@@ -229,6 +229,15 @@ def test_a_contradicting_headline_is_kept(first: str, later: str, lang: str) -> 
     assert not compared(own, own, titles=(first, later), lang=lang, outcome=duplicate("exact")).keep
 
 
+def test_a_headline_that_is_not_about_its_text_contradicts_nothing() -> None:
+    """An extractor that takes the number of the page, or of the article, for the headline."""
+    own = story(1)
+    later = replace(analysis(edited(own, 2)), title="Page 85", own_headline=0.0)
+    first = replace(record(own), title="Page 5")
+
+    assert not compare_with_readers_versions(duplicate(), later, first, [], VERIFIED, False, False).keep
+
+
 def test_house_style_contradicts_nothing() -> None:
     """Number words and digits, and a headline that says less."""
     own = story(1)

@@ -12,8 +12,7 @@ below the floor is dropped; ``closed`` stays for readers of the stream that were
     {space.N}i, {space.N}p            bindings and states, except in writable segments
     <prefix><number>                  keys of other packages, each with its own retention
 
-A key is deleted once its article is older, by the trusted time, than the retention period plus two grace
-periods. Cost: one SCAN of all keys per grace period, and one read per binding of a frozen segment.
+A key goes once its article is older, by the trusted time, than the retention period plus two grace periods.
 """
 
 from __future__ import annotations

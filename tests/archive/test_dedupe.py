@@ -436,11 +436,68 @@ def test_headlines_alone_remove_nothing_unless_asked(
     assert run(tmp_path / "out", source) == 0
     assert read_lines(tmp_path / "out" / "deduplicated.jsonl") == given
     assert groups(tmp_path / "out") == {frozenset("02"), frozenset("13")}
-    assert "no row has a text or html: headlines alone were compared, and nothing is removed" in (
-        capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert (
+        f"{source}: no row has a text or html: the columns are id, title, body; map one with --column" in said
     )
+    assert "rows without a text or html: 4; removed only with --by-headline" in said
     assert run(tmp_path / "asked", source, "--by-headline") == 0
     assert read_lines(tmp_path / "asked" / "deduplicated.jsonl") == given[:2]
+
+
+def two_tables(tmp_path: Path) -> list[Path]:
+    """A table of one article, and another of different articles under one headline, with another column."""
+    texts = ["The swing bridge is shut.", "A bakery burned down.", "Schools lend violins."]
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    first.write_text("id,title,text\n1,Evening report,The ferry runs again from Monday.\n")
+    second.write_text("id,title,body\n" + "".join(f"b{n},Evening report,{t}\n" for n, t in enumerate(texts)))
+    return [first, second]
+
+
+def test_rows_without_a_text_stay_beside_files_that_have_texts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file whose text column was not mapped is named; asked for, headlines decide."""
+    first, second = two_tables(tmp_path)
+
+    assert run(tmp_path / "out", first, second) == 0
+    assert [row["id"] for row in read_lines(tmp_path / "out" / "deduplicated.jsonl")] == [
+        "1",
+        "b0",
+        "b1",
+        "b2",
+    ]
+    said = capsys.readouterr().err
+    assert f"{second}: no row has a text or html: the columns are id, title, body; map one with" in said
+    assert f"{first}: " not in said and "rows without a text or html: 3; removed only" in said
+    assert run(tmp_path / "asked", first, second, "--by-headline") == 0
+    assert len(read_lines(tmp_path / "asked" / "deduplicated.jsonl")) == 2
+
+
+def test_a_column_is_used_in_the_files_that_have_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the others the field has the column of its own name; what no file has is refused."""
+    first, second = two_tables(tmp_path)
+
+    assert run(tmp_path / "out", first, second, "--column", "text=body") == 0
+    assert len(read_lines(tmp_path / "out" / "deduplicated.jsonl")) == 4
+    assert "no row has a text" not in capsys.readouterr().err
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["rows_with_text"] == 4
+    assert run(tmp_path / "other", first, second, "--column", "text=boddy") == 2
+    assert "no column 'boddy' for text; the columns are id, title, text, body." in capsys.readouterr().err
+
+
+def test_a_damaged_parquet_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In one line, before anything is written."""
+    pytest.importorskip("pyarrow.parquet")
+    file = tmp_path / "a.parquet"
+    file.write_bytes(b"PAR1" + bytes(40))
+
+    assert run(tmp_path / "out", file) == 2
+    said = capsys.readouterr().err
+    assert f"{file}: the Parquet file is damaged (" in said and said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("prefer", ["longest", "medoid"])

@@ -53,7 +53,7 @@ def test_csv_files_of_spreadsheets(separator: str, encoding: str, name: str, tmp
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_a_named_column_that_does_not_exist(kind: str, tmp_path: Path) -> None:
-    """In each file; of lines of JSON a column of any row exists."""
+    """In no file; of lines of JSON a column of any row exists."""
     file = str(tmp_path / f"a.{kind}")
     if kind == "csv":
         write_csv(Path(file))
@@ -66,7 +66,7 @@ def test_a_named_column_that_does_not_exist(kind: str, tmp_path: Path) -> None:
 
     assert check_inputs([file], {"text": "title", "title": "text"}) == []
     found = problem(file, text="boddy")
-    assert found.startswith(f"column: {file} has no column 'boddy' for text; its columns are id, title, text")
+    assert found.startswith(f"column: {file}: no column 'boddy' for text; the columns are id, title, text")
 
 
 def test_a_header_in_other_case(tmp_path: Path) -> None:

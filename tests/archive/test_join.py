@@ -17,7 +17,7 @@ from aggregator_archive.join import (
     join_partition,
     partitions,
 )
-from aggregator_archive.rows import row_as_dict
+from aggregator_archive.rows import parse_article, row_as_dict
 from aggregator_archive.sketch_keys import sorted_entries
 from tests.support.archive_data import archive_rows
 
@@ -27,7 +27,7 @@ def columns() -> Columns:
     """Columns of the small archive."""
     encoder = Encoder(Encoding())
     return columns_from_signatures(
-        [encoder.encode(encoder.parse_article(row_as_dict(row))) for row in archive_rows()]
+        [encoder.encode(parse_article(row_as_dict(row), {})) for row in archive_rows()]
     )
 
 
@@ -44,7 +44,7 @@ def random_columns(count: int, seed: int) -> Columns:
         fingerprint=fingerprint, text_hash=np.zeros((count, 2), np.uint64),
         text_key=np.zeros(count, np.uint64),
         space=empty.astype(np.uint16), source=empty, date_ms=np.zeros(count, np.int64),
-        words=empty, size=empty, sample_size=empty.astype(np.uint16),
+        has_text=empty.astype(np.uint8), words=empty, size=empty, sample_size=empty.astype(np.uint16),
         figure_count=empty.astype(np.uint8), uses_char_ngrams=empty.astype(np.uint8),
         sketch_keys=np.zeros((count, 32), np.uint32), bitmap=np.zeros((count, 32), np.uint64),
         sample=empty, sample_end=np.arange(count), figure=empty, figure_end=np.zeros(count, np.int64),

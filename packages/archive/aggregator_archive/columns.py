@@ -46,6 +46,7 @@ class Columns:
     text_key            uint64 (``encode.text_key``)
     space, source       index into ``spaces`` and ``sources``
     date_ms             int64, ``UNDATED`` if unknown
+    has_text            uint8, 1 if it has words besides its headline
     words, size         uint32, number of words and of distinct shingles
     sample_size         uint16, number of hashes in the sample
     figure_count        uint8, number of hashes of figures
@@ -64,6 +65,7 @@ class Columns:
     space: Array
     source: Array
     date_ms: Array
+    has_text: Array
     words: Array
     size: Array
     sample_size: Array

@@ -24,7 +24,8 @@ class DateCounts:
 
     def add(self, row: rows.RowOrError, column_names: Mapping[str, str], *, is_read: bool) -> None:
         """Count the date of a row that ``rows.parse_article`` has accepted, if it states one."""
-        value = rows.row_as_dict(row).get(column_names.get("published_at", "published_at"))
+        given = rows.row_as_dict(row)
+        value = given.get(rows.column_of("published_at", given, column_names))
         if value is not None and value != "":
             self.stated += 1
             self.unread += not is_read

@@ -42,6 +42,7 @@ FIXED_WIDTH_COLUMNS: tuple[tuple[str, str, int], ...] = (
     ("space", "<u2", 1),  # index into the list of spaces, likewise source
     ("source", "<u4", 1),
     ("date_ms", "<i8", 1),
+    ("has_text", "|u1", 1),  # 1: has words besides the headline
     ("words", "<u4", 1),
     ("size", "<u4", 1),  # distinct shingles
     ("sample_size", "<u2", 1),  # hashes in the sample
@@ -95,13 +96,8 @@ class Encoder:
     """Encoder of articles: the analysis of the service; holds the models."""
 
     def __init__(self, encoding: Encoding) -> None:
-        self.encoding = encoding
-        self.column_names = dict(encoding.columns)
+        self.encoding, self.column_names = encoding, dict(encoding.columns)
         self._analyzer = Analyzer(load_models(Path(encoding.models_dir) if encoding.models_dir else None))
-
-    def parse_article(self, row: rows.RowOrError) -> Article:
-        """The article of a row. Raises InvalidInput."""
-        return rows.parse_article(row, self.column_names)
 
     def encode(self, article: Article) -> Signature:
         """The signature of an article. Raises NoText if it has no words, InputTooLarge if it is too long."""
@@ -150,21 +146,19 @@ def encode_block(block: rows.Block, encoding: Encoding, out: str) -> None:
 def _chunk_arrays(block: rows.Block, encoder: Encoder) -> dict[str, Array]:
     """Arrays of a chunk: the columns of the usable rows, their numbers in the file, and metadata as JSON."""
     signatures, kept, bad = [], [], []
-    texts, dates = 0, DateCounts()
+    dates = DateCounts()
     for number, row in block.rows:
         try:
-            article = encoder.parse_article(row)
+            article = rows.parse_article(row, encoder.column_names)
             signatures.append(encoder.encode(article))
             kept.append(number)
-            texts += bool(article.text or article.html)
             dates.add(row, encoder.column_names, is_read=article.published_at_ms is not None)
         except InvalidInput as error:
             data = None if isinstance(row, InvalidInput) else as_text(row)
             bad.append({"file": block.file, "row": number, "reason": str(error), "data": data})
     columns, spaces, sources = arrays_from_signatures(signatures)
     metadata = {
-        "spaces": spaces, "sources": sources, "bad": bad, "texts": texts, "dates": asdict(dates),
-        "file": block.file,
+        "spaces": spaces, "sources": sources, "bad": bad, "dates": asdict(dates), "file": block.file,
     }  # fmt: skip
     about = np.frombuffer(json.dumps(metadata).encode(), np.uint8)
     return {"about": about, "kept": np.array(kept, np.int64), **columns}
@@ -183,6 +177,7 @@ def arrays_from_signatures(signatures: Sequence[Signature]) -> tuple[dict[str, A
         "space": [spaces[s.space] for s in signatures],
         "source": [sources[s.source] for s in signatures],
         "date_ms": [s.date_ms for s in signatures],
+        "has_text": [s.text_words > 0 for s in signatures],
         "words": [s.words for s in signatures],
         "size": [s.sketch.size for s in signatures],
         "sample_size": sample_sizes,
@@ -215,7 +210,7 @@ def _positions_by_name(names: Iterable[str]) -> dict[str, int]:
 
 
 def chunk_metadata(file: Path) -> dict[str, Any]:
-    """Of a chunk: ``file``, ``spaces``, ``sources``, ``bad`` rows, number of ``texts``, ``DateCounts``."""
+    """Of a chunk: ``file``, ``spaces``, ``sources``, ``bad`` rows, ``DateCounts``."""
     with np.load(file) as chunk:
         metadata: dict[str, Any] = json.loads(chunk["about"].tobytes())
     return metadata

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import itertools
 import shlex
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,19 +27,15 @@ def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[
     if jsonl.STDIN in files:
         raise InvalidInput("dedupe reads its input twice and cannot use standard input; name a file.")
     jsonl.check_readable(files)
-    remarks = []
     for file in files:
-        head = rows.read_head(file)
-        if head.startswith(rows.PARQUET_MAGIC):
-            _check_parquet(file, column_names)
-        elif rows.is_csv(file):
-            _check_csv(file, head, column_names)
-            remarks.append(encoding_remark(file))
-        elif problem := jsonl.other_format(head):
+        is_table = rows.is_csv(file) or rows.is_parquet(file)
+        problem = "" if rows.is_parquet(file) else jsonl.other_format(rows.read_head(file))
+        if problem and not (is_table and problem.startswith(("The file is CSV", "The file is UTF-16"))):
             raise InvalidInput(f"{file}: {problem}")
-        else:
-            require_columns([file], list(column_names.items()))
-    return [remark for remark in remarks if remark]
+        for columns in _columns(file) if is_table else ():
+            _check_table(file, columns, column_names)
+    require_columns(files, list(column_names.items()))
+    return list(filter(None, map(encoding_remark, files)))
 
 
 def encoding_remark(file: str) -> str:
@@ -56,45 +53,22 @@ def mapped_names(columns: Sequence[str], fields: Sequence[str]) -> str:
 
 
 def require_columns(files: Sequence[str], columns: Sequence[tuple[str, str]]) -> None:
-    """Raise InvalidInput unless each file with rows has the column of each (field, column) in one."""
-    for file in files if columns else ():
-        missing, seen = {column for _, column in columns}, dict[str, None]()
-        for names in _columns_of_rows(file):
-            missing.difference_update(names)
-            seen.update(dict.fromkeys(names))
-            if not missing:
-                break
-        if seen:
-            _check_named(file, list(seen), dict(columns))
-
-
-def _check_parquet(file: str, column_names: Mapping[str, str]) -> None:
-    parquet = import_optional(*rows.PYARROW)
-    try:
-        columns = parquet.ParquetFile(file).schema_arrow.names
-    except OSError:  # pyarrow raises OSError for a damaged file; the run reports it
-        return
-    _check_table(file, columns, column_names)
-
-
-def _check_csv(file: str, head: bytes, column_names: Mapping[str, str]) -> None:
-    problem = jsonl.other_format(head)
-    if problem and not problem.startswith(("The file is CSV", "The file is UTF-16")):
-        raise InvalidInput(f"{file}: {problem}")
-    with rows.open_csv(file) as (reader, _):
-        try:
-            columns = list(reader.fieldnames or ())
-        except (EOFError, gzip.BadGzipFile, zlib.error):
-            return  # the run reports it
-    if columns:
-        _check_table(file, columns, column_names)
+    """Raise InvalidInput unless a file has the column of each (field, column), or none has columns."""
+    missing, seen = {column: field for field, column in columns}, dict[str, None]()
+    for names in itertools.chain.from_iterable(map(_columns, files)) if columns else ():
+        missing = {column: field for column, field in missing.items() if column not in names}
+        seen.update(dict.fromkeys(names))
+        if not missing:
+            return
+    for column, field in missing.items() if seen else ():
+        found = f"no column {column!r} for {field}; the columns are {rows.listed(list(seen))}."
+        raise InvalidInput(f"column: {', '.join(files)}: {found}")
 
 
 def _check_table(file: str, columns: Sequence[str], column_names: Mapping[str, str]) -> None:
     """Check the columns of a table, which are the same in all rows."""
-    _check_named(file, columns, column_names)
     options = mapped_names(columns, [field for field in rows.ARTICLE_FIELDS if field not in column_names])
-    named = [column_names.get(field, field) in columns for field in rows.CONTENT_FIELDS]
+    named = [rows.column_of(field, columns, column_names) in columns for field in rows.CONTENT_FIELDS]
     if options or not any(named):
         raise InvalidInput(
             f"{file}: its columns are {rows.listed(columns)}; map them to {', '.join(rows.ARTICLE_FIELDS)} "
@@ -102,18 +76,20 @@ def _check_table(file: str, columns: Sequence[str], column_names: Mapping[str, s
         )
 
 
-def _columns_of_rows(file: str) -> Iterator[list[str]]:
-    """The columns of each usable row."""
-    for _, _, line in rows.numbered_rows([file]):
-        with suppress(InvalidInput):
-            yield list(rows.row_as_dict(line))
-
-
-def _check_named(file: str, columns: Sequence[str], column_names: Mapping[str, str]) -> None:
-    for field, column in column_names.items():
-        if column not in columns:
-            found = f"its columns are {rows.listed(columns)}."
-            raise InvalidInput(f"column: {file} has no column {column!r} for {field}; {found}")
+def _columns(file: str) -> Iterator[Sequence[str]]:
+    """The columns of a table, or of each usable row of other files; raises for damaged Parquet."""
+    if rows.is_csv(file):
+        with rows.open_csv(file) as (reader, _), suppress(EOFError, gzip.BadGzipFile, zlib.error):
+            yield from filter(None, [reader.fieldnames])  # of damaged gzip data none: the run reports it
+    elif rows.is_parquet(file):
+        try:
+            yield import_optional(*rows.PYARROW).read_schema(file).names
+        except rows.DAMAGED_PARQUET as error:
+            raise InvalidInput(f"{file}: the Parquet file is damaged ({error}).") from None
+    else:
+        for _, _, line in rows.numbered_rows([file]):
+            with suppress(InvalidInput):
+                yield list(rows.row_as_dict(line))
 
 
 def _is_utf8(file: str) -> bool:

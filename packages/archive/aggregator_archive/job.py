@@ -17,7 +17,7 @@ from aggregator_archive.arrays import write_bytes
 from aggregator_archive.encode import Encoding
 from aggregator_archive.optional_imports import import_optional
 
-WORK_FORMAT_VERSION = 12  # of the files in ``Job.work_dir``; work of another version is refused
+WORK_FORMAT_VERSION = 13  # of the files in ``Job.work_dir``; work of another version is refused
 OutputFormat = Literal["jsonl", "parquet"]
 RepresentativeRule = Literal["earliest", "longest", "medoid"]
 TABLES = ("pairs", "clusters", "representatives", "deduplicated")
@@ -31,7 +31,7 @@ class Job:
     radius_bits maximum Hamming distance of fingerprints that are compared, 0 to 3
     within_ms   link only articles whose dates differ by less; None: of any dates
     cap         maximum number of distinct texts in a group
-    by_headline remove rows by their headlines, although no row has a text
+    by_headline remove rows without a text, too, by their headlines
     seed        of the random choice of clusters for review
     """
 

@@ -56,6 +56,20 @@ def row_names(result: DedupeResult) -> Callable[[int], tuple[str, str, int]]:
     return name
 
 
+def files_without_text(result: DedupeResult) -> dict[str, int]:
+    """The files none of whose usable rows has a text, and the first row of each."""
+    first_rows: dict[str, int] = {}
+    with_text, start = set[str](), 0
+    for chunk in result.chunks:
+        file, end = chunk_metadata(chunk)["file"], start + len(np.load(chunk)["kept"])
+        if result.columns.has_text[start:end].any():
+            with_text.add(file)
+        elif end > start:
+            first_rows.setdefault(file, start)
+        start = end
+    return {file: row for file, row in first_rows.items() if file not in with_text}
+
+
 def write_pairs(job: Job, result: DedupeResult) -> None:
     """Write the confirmed pairs, and each row of equal text paired with the first row of its text."""
     columns, confirmed = result.columns, result.confirmed
@@ -167,28 +181,26 @@ def write_results(
     staged = replace(job, out_dir=job.work_dir / "results")
     shutil.rmtree(staged.out_dir, ignore_errors=True)
     staged.out_dir.mkdir()
-    choice = choose_representatives(result, job.representative, job.policy)
+    choice = choose_representatives(result, job)
     progress.start_stage("write", None, "rows")
     bad, example = write_bad_rows(staged, result.chunks)
-    metadata = [chunk_metadata(chunk) for chunk in result.chunks]
-    texts = sum(about["texts"] for about in metadata)
-    if not (texts or job.by_headline):
-        choice = replace(choice, copy_of=np.arange(len(choice.copy_of)))
     write_pairs(staged, result)
     write_clusters(staged, result, choice)
     progress.start_stage("copy", sum(Path(file).stat().st_size for file in job.inputs), "B")
     clusters = report.sample_review_clusters(result, job.seed)
     shown = [row for _, *pair in report.example_pairs(result) for row in pair]
     shown += [row for cluster in clusters for row in cluster]
+    shown += (without_text := files_without_text(result)).values()
     articles_by_row, text_columns = write_copy_and_collect(
         staged, result.chunks, choice.is_kept, shown, progress.advance
     )
     result.stage_seconds["write"] = time.monotonic() - started
     summary = _summarize_run(job, result, choice, bad, worker_count, peak_memory) | {
         "first_bad_row": example,
-        "rows_with_text": texts,
+        "rows_with_text": int(result.columns.has_text.sum()),
+        "files_without_text": {file: list(articles_by_row[row]) for file, row in without_text.items()},
         "text_columns": text_columns,
-        "dates": asdict(dates.total(about["dates"] for about in metadata)),
+        "dates": asdict(dates.total(chunk_metadata(chunk)["dates"] for chunk in result.chunks)),
     }
     report.write_report(staged.out_dir, result, choice.copy_of, summary, articles_by_row)
     report.write_review(staged.out_dir, result, choice.copy_of, clusters, articles_by_row)

@@ -53,7 +53,7 @@ def declared_types(files: Sequence[str]) -> dict[str, Any]:
         try:
             for field in import_optional(*rows.PYARROW).read_schema(file):
                 found.setdefault(field.name, set()).add(field.type)
-        except (OSError, ValueError):  # damaged, or in another format
+        except rows.DAMAGED_PARQUET:  # or in another format
             return {}
     return {name: types.pop() for name, types in found.items() if len(types) == 1}
 

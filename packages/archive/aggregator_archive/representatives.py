@@ -2,7 +2,7 @@
 
 A row is removed only if its text equals, or is a confirmed duplicate of, that of a kept row: articles of a
 group may share nothing but a third one. It stays if it has news that the kept row lacks: a story after its
-teaser, a page with a second report.
+teaser, a page with a second report. It stays without a text, unless headlines are asked to decide.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from aggregator.analysis.shingles import distinct
-from aggregator.dedup.policy import Policy
 from aggregator_archive.arrays import Array, Flags, Floats, Rows, unpack_pairs
 from aggregator_archive.encode import UNDATED
+from aggregator_archive.job import Job
 from aggregator_archive.pair_rule import PairRule
 from aggregator_archive.pipeline import DedupeResult
 
@@ -38,18 +38,18 @@ class RepresentativeChoice:
         return kept
 
 
-def choose_representatives(result: DedupeResult, preference: str, policy: Policy) -> RepresentativeChoice:
+def choose_representatives(result: DedupeResult, job: Job) -> RepresentativeChoice:
     """Choose the representative of each group and the rows to remove.
 
-    ``preference``: earliest (undated last), longest, or medoid (largest total resemblance to its group).
+    The earliest (undated last), the longest, or the medoid (largest total resemblance to its group).
     """
-    rank = _preference_ranks(result, preference)
+    rank = _preference_ranks(result, job.representative)
     representative = _best_per_group(result.labels, rank)
     first_row = result.distinct_texts.first_row
     preferred = _best_per_group(first_row, rank)  # among rows of equal text
     copy_of = preferred
     neighbors = _neighbor_lookup(result)
-    rule = PairRule(result.columns, policy)
+    rule = PairRule(result.columns, job.policy)
     replacement: dict[int, int] = {}  # of removed texts, by their first row
     linked = distinct(np.concatenate(unpack_pairs(result.confirmed.pairs)))
     for row in linked[np.argsort(rank[preferred[linked]])].tolist():
@@ -64,6 +64,8 @@ def choose_representatives(result: DedupeResult, preference: str, policy: Policy
         replaced[np.fromiter(replacement, np.int64)] = np.fromiter(replacement.values(), np.int64)
         is_removed = replaced[first_row] != first_row
         copy_of = np.where(is_removed, replaced[first_row], preferred)
+    if not job.by_headline:
+        copy_of = np.where(result.columns.has_text, copy_of, np.arange(len(copy_of)))
     return RepresentativeChoice(representative, copy_of)
 
 

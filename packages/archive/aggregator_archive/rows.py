@@ -12,7 +12,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date
@@ -35,6 +35,7 @@ MAX_BLOCK_BYTES = 16_000_000
 MAX_LINE_BYTES = 64 * 1024 * 1024
 PARQUET_MAGIC = b"PAR1"
 PYARROW = ("pyarrow.parquet", "newsdedup-archive[parquet]", "Parquet")  # arguments of import_optional
+DAMAGED_PARQUET = (OSError, ValueError)  # errors of pyarrow
 CONTENT_FIELDS = ("text", "html", "title")
 MAX_NAMED_COLUMNS = 8  # in an error message
 HEAD_BYTES = 64 * 1024
@@ -120,6 +121,15 @@ def read_rows(files: Sequence[str], columns: Columns = ()) -> Iterator[dict[str,
         yield {**found, **{field: found[name] for field, name in dict(columns).items() if name in found}}
 
 
+def column_of(field: str, columns: Container[str], column_names: Mapping[str, str]) -> str:
+    """The column of a field in a row or table with these columns: of ``column_names`` if it is one of them.
+
+    Else the column named like the field, unless another field has that one.
+    """
+    named = column_names.get(field, field)
+    return named if named in columns or field in column_names.values() else field
+
+
 def column_hint(columns: Iterable[str], field: str) -> str:
     """The end of a sentence on a row without a field: that it is empty, or how to map one of the columns."""
     if field in columns:
@@ -190,7 +200,7 @@ def _decode_json(row: bytes) -> Any:
 
 def _column_hint(row: RowOrError, column_names: Mapping[str, str]) -> str:
     present = row_as_dict(row)
-    if not present or any(column_names.get(name, name) in present for name in CONTENT_FIELDS):
+    if not present or any(column_of(name, present, column_names) in present for name in CONTENT_FIELDS):
         return "."
     return column_hint(present, "text")
 
@@ -202,7 +212,7 @@ def _decode_row(row: RowOrError, column_names: Mapping[str, str]) -> _ArticleCol
     full = row_as_dict(row)
     try:
         return msgspec.convert(
-            {name: full.get(column_names.get(name, name)) for name in ARTICLE_FIELDS}, _ArticleColumns
+            {name: full.get(column_of(name, full, column_names)) for name in ARTICLE_FIELDS}, _ArticleColumns
         )
     except msgspec.MsgspecError as error:
         raise InvalidInput(f"The row cannot be read: {error}.") from None
@@ -239,7 +249,7 @@ def _group_into_blocks(rows: Iterable[NumberedRow]) -> Iterator[list[NumberedRow
 def _read_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:
     if is_csv(file):
         return _csv_rows(file, progress)
-    if file != jsonl.STDIN and read_head(file).startswith(PARQUET_MAGIC):
+    if is_parquet(file):
         return _parquet_rows(file, progress)
     lines = jsonl.read_lines([file], max_line_bytes=MAX_LINE_BYTES, progress=progress)
     return ((line.number, line.data if line.error is None else line.error) for line in lines)
@@ -268,6 +278,11 @@ def _csv_rows(file: str, progress: ProgressCallback | None) -> Iterator[Numbered
 def is_csv(file: str) -> bool:
     """Whether the name of a file is that of a CSV or TSV file."""
     return Path(file).name.lower().endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz"))
+
+
+def is_parquet(file: str) -> bool:
+    """Whether a file starts as Parquet does."""
+    return file != jsonl.STDIN and read_head(file).startswith(PARQUET_MAGIC)
 
 
 def read_head(file: str) -> bytes:
@@ -336,5 +351,5 @@ def _parquet_rows(file: str, progress: ProgressCallback | None) -> Iterator[Numb
                 yield number, row
             if progress:
                 progress(round(share * len(batch)))
-    except OSError as error:  # pyarrow raises OSError for a damaged file
+    except DAMAGED_PARQUET as error:
         yield 0, InvalidInput(f"The Parquet file is damaged from here on ({error}).")

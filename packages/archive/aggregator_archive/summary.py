@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,12 +49,7 @@ def summarize(result: DedupeResult, choice: RepresentativeChoice, bad_rows: int)
         "cluster_sizes": cluster_size_table(sizes),
         "lengths": length_table(result, choice),
         "cuts": [
-            {
-                "articles": cut.articles,
-                "links_cut": cut.links_cut,
-                "strongest_cut": round(cut.strongest_cut, 4),
-            }
-            for cut in result.clustering.cuts
+            asdict(cut) | {"strongest_cut": round(cut.strongest_cut, 4)} for cut in result.clustering.cuts
         ],
         "distances": np.bincount(distance[distance != DIFFERENT_SPACES], minlength=65).tolist(),
         "containments": np.histogram(result.confirmed.overlaps.containment, 20, (0, 1))[0].tolist(),

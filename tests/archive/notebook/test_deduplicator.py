@@ -74,6 +74,18 @@ def test_invalid_rows_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+def test_rows_without_a_text_are_no_duplicates_unless_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    """A frame of two sources of which one has its texts in another column."""
+    others = [
+        {"title": "Evening report", "body": body} for body in ("The bridge is shut.", "Schools lend violins.")
+    ]
+    frame = pandas.DataFrame([{"title": "Evening report", "text": FERRY}, *others])
+
+    assert Deduplicator().run(frame)["verdict"] == ["new"] * 3
+    assert "rows without a text, none a duplicate: 2 (by_headline)\n" in capsys.readouterr().err
+    assert Deduplicator(by_headline=True).run(frame)["verdict"][2] == "duplicate"
+
+
 def test_within_limits_the_dates_of_a_group() -> None:
     """The same text a week later is new."""
     table = [{"id": n, "text": FERRY, "published_at": NOON + timedelta(days=7 * n)} for n in range(2)]

@@ -213,7 +213,7 @@ def test_own_data_with_another_header_case_is_refused_with_the_names(
     named = ("--column", "cluster=Cluster", "--column", "id=Id")
     assert run("evaluate", "near-duplicates", str(file), *named) == 0
     assert run("evaluate", "near-duplicates", str(file), "--column", "cluster=klaster") == 2
-    assert f"column: {file} has no column 'klaster' for cluster; its columns are Id, text, Cluster." in (
+    assert f"column: {file}: no column 'klaster' for cluster; the columns are Id, text, Cluster." in (
         capsys.readouterr().err
     )
     assert run("evaluate", "pairs", str(file), "--column", "txt=text") == 2

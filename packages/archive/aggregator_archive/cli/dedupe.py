@@ -21,6 +21,7 @@ from aggregator_archive.input_check import check_inputs
 from aggregator_archive.job import Job, check_out_dir, discard_empty_work, prepare_work_dir
 from aggregator_archive.output import write_results
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
+from aggregator_archive.rows import column_hint
 
 SMALL_INPUT_BYTES = 1_000_000  # processes would take longer to start
 
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     finally:
         progress.close()
         discard_empty_work(job)
-    _print_summary(summary, job.out_dir, by_headline=job.by_headline)
+    _print_summary(summary, job.out_dir)
     if args.load:
         from aggregator_archive.cli.load import load_into_index  # imports the whole service
 
@@ -111,7 +112,7 @@ class ProgressBars(ProgressListener):
             self._bar = None
 
 
-def _print_summary(summary: dict[str, Any], out: Path, *, by_headline: bool) -> None:
+def _print_summary(summary: dict[str, Any], out: Path) -> None:
     print(f"{'size':>12} {'clusters':>10} {'articles':>10}")
     for row in summary["cluster_sizes"]:
         if row["clusters"]:
@@ -137,12 +138,10 @@ def _print_summary(summary: dict[str, Any], out: Path, *, by_headline: bool) -> 
     if dates.unread or (undated and summary["within"]):
         effect = f"{undated:,} of {summary['articles']:,} rows are undated: --within does not hold for them"
         print("; ".join(filter(None, [dates.problem(), effect])), file=sys.stderr)
-    if summary["articles"] and not summary["rows_with_text"]:
-        effect = "duplicates of them are" if by_headline else "nothing is"
-        print(
-            f"no row has a text or html: headlines alone were compared, and {effect} removed (--by-headline)",
-            file=sys.stderr,
-        )
+    for file, columns in summary["files_without_text"].items():
+        print(f"{file}: no row has a text or html{column_hint(columns, 'text')}", file=sys.stderr)
+    if bare := summary["articles"] - summary["rows_with_text"]:
+        print(f"rows without a text or html: {bare:,}; removed only with --by-headline", file=sys.stderr)
     print(
         f"{summary['articles']:,} articles, {summary['clusters']:,} clusters, {summary['removed']:,} "
         f"duplicates removed; {summary['total_seconds']:.1f} s ({summary['articles_per_second']:,.0f}/s), "

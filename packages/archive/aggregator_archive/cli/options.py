@@ -75,7 +75,7 @@ def _add_io_options(group: Any) -> None:
     )
     group.add_argument(
         "--by-headline", action="store_true",
-        help="remove duplicates also if no row has a text (default: then nothing is removed)",
+        help="remove duplicate rows without a text, too (default: they are kept)",
     )  # fmt: skip
     group.add_argument(
         "--representative", choices=("earliest", "longest", "medoid"), default="earliest",

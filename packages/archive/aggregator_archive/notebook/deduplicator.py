@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,6 +38,7 @@ class Deduplicator:
     within      link only articles whose ``published_at`` differ by less; None: of any dates
     keep        article of a group that is its original: "earliest", "longest" or "medoid"
     shingles    "words" as in the service, or "letters", which tolerates OCR errors
+    by_headline whether rows without a text can be duplicates, by their headlines alone
     columns     field -> column, for columns with other names than ``ARTICLE_FIELDS``
     models_dir  directory of fitted models; empty: the shipped ones
     processes   worker processes; 0: one per core
@@ -50,6 +52,7 @@ class Deduplicator:
         within: timedelta | None = None,
         keep: RepresentativeRule = "earliest",
         shingles: str = "words",
+        by_headline: bool = False,
         columns: Mapping[str, str] | None = None,
         models_dir: str = "",
         processes: int = 1,
@@ -64,10 +67,15 @@ class Deduplicator:
         self._columns = dict(columns or {})
         if unknown := [field for field in self._columns if field not in ARTICLE_FIELDS]:
             raise InvalidInput(f"columns: {unknown[0]!r} is not one of {', '.join(ARTICLE_FIELDS)}.")
-        self._policy = policy if isinstance(policy, Policy) else Policy(name=policy)
-        self._within_ms = None if within is None else span_ms("within", within)
-        self._encoding = Encoding(models_dir, (), language, shingles)
-        self._keep: RepresentativeRule = keep
+        self._job = Job(
+            inputs=(),
+            out_dir=Path(),  # of each run
+            encoding=Encoding(models_dir, (), language, shingles),
+            policy=policy if isinstance(policy, Policy) else Policy(name=policy),
+            within_ms=None if within is None else span_ms("within", within),
+            representative=keep,
+            by_headline=by_headline,
+        )
         self._processes = processes
 
     def run(self, table: Any) -> Columns:
@@ -90,14 +98,7 @@ class Deduplicator:
         if not articles:
             raise InvalidInput("The table has no rows.")
         with TemporaryDirectory(prefix="aggregator-") as directory:
-            job = Job(
-                inputs=(),
-                out_dir=Path(directory),
-                encoding=self._encoding,
-                policy=self._policy,
-                within_ms=self._within_ms,
-                representative=self._keep,
-            )
+            job = replace(self._job, out_dir=Path(directory))
             prepare_work_dir(job, fresh=False)
             with open_pool(self._processes) as pool:
                 result = run_pipeline(job, pool, ProgressListener(), blocks_of_rows(articles))
@@ -108,8 +109,9 @@ class Deduplicator:
             problems = {bad["row"] - 1: bad["reason"] for chunk in chunks for bad in chunk["bad"]}
             for row, reason in list(problems.items())[:1]:
                 print(f"{len(problems):,} invalid rows, the first: row {row + 1}: {reason}", file=sys.stderr)
-            copy_of = choose_representatives(result, self._keep, self._policy).copy_of
-            labels, originals = result.labels.tolist(), copy_of.tolist()
+            if (bare := int((result.columns.has_text == 0).sum())) and not job.by_headline:
+                print(f"rows without a text, none a duplicate: {bare:,} (by_headline)", file=sys.stderr)
+            labels, originals = result.labels.tolist(), choose_representatives(result, job).copy_of.tolist()
             return _result_columns(result.columns, labels, originals, len(articles), problems)
 
 

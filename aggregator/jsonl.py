@@ -44,7 +44,7 @@ UNSUPPORTED_FORMATS = {
         "The file is JSON over several lines or an array; write an object per line: `jq -c .`, `jq -c '.[]'`."
     ),
     rb"[^\n{]*\b(id|title|headline|text|body|url)\b\"?[,;\t|][^\n{]*\n": (
-        "The file is CSV; write the rows as JSON lines, or name it .csv for `aggregator dedupe` (--load)."
+        "The file is CSV; write the rows as JSON lines, or give it as .csv to `aggregator dedupe` (--load)."
     ),
 }
 _UNSUPPORTED = [

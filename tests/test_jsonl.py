@@ -66,7 +66,7 @@ def test_gzip_is_recognized_by_content(tmp_path: Path) -> None:
         (b'[{"title": "x"},\n{"title": "y"}]\n', "over several lines"),
         (b'[{"title": "x"}, {"title": "y"}]\n', "or an array; write an object per line"),
         (b' [ {"title": "x"}]', "or an array; write an object per line"),
-        (b"id,title,text\n1,A,B\n", "as JSON lines, or name it .csv for `aggregator dedupe`"),
+        (b"id,title,text\n1,A,B\n", "as JSON lines, or give it as .csv to `aggregator dedupe`"),
         (b'\xef\xbb\xbf"Id";"Title"\r\n', "The file is CSV"),
         (b"published\ttext\turl\n", "The file is CSV"),
         (b"published|text|url\n", "The file is CSV"),

@@ -212,7 +212,7 @@ def _add_related(protocols: Any) -> None:
 def _add_relatedness(protocols: Any) -> None:
     command = add_command(
         protocols, "relatedness", "probability of one subject, fitted to judged pairs",
-        "aggregator_lab.cli.evaluate:relatedness", example="articles.jsonl",
+        "aggregator_lab.cli.evaluate:relatedness", example="articles.jsonl --judged verdicts",
     )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help="articles")
     command.add_argument("--judged", metavar="DIR", required=True, help="verdicts, as for `related`")

@@ -11,7 +11,7 @@ from aggregator.events.desks import Desk, is_reportable, time_zone
 from aggregator.events.detection.numbers import course_of
 from aggregator.events.event import Event
 from aggregator.events.newsroom import is_split
-from aggregator.events.selection import is_handled
+from aggregator.events.selection import SETTLED, since_handled
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +67,31 @@ def is_split_off(event: Event) -> bool:
     return any(action.into == event.id and is_split(action) for action in event.actions)
 
 
-def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str, list[Event]]:
-    """What happened to events within a period, and what is left to do; each in the first list that applies.
+# The lists of a handover: what needs an editor first.
+LISTS = ("back", "new", "developed", "unhandled", "taken", "published", "dropped")
 
-    "published" by us, "new": fired, "developed": with items, first those with a new toll, "unhandled": open,
-    and nobody is on it. What is muted, merged or detected later is in none; what was split off is not new.
+
+def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str, list[Event]]:
+    """What happened to events within a period, and what is left to do; each in one of ``LISTS``.
+
+    "back": with items, after an editor was done with it; else "published" or "dropped" by us; else "new":
+    fired; else "developed": with items, first those with a new toll; else open and "unhandled" or "taken".
+    What is muted, merged or detected later is in none; what was split off is not new.
     """
-    lists: dict[str, list[Event]] = {"published": [], "new": [], "developed": [], "unhandled": []}
+    lists: dict[str, list[Event]] = {name: [] for name in LISTS}
     for event in filter(is_reportable, events):
-        published = [a.at_ms for a in event.actions if a.work_status == "published"]
-        done = event.status == "closed" or event.assignee or event.work_status != "open" or is_handled(event)
-        for name, times in (
-            ("published", published if event.work_status == "published" else ()),
+        times = (*course_of(event), *(at_ms for at_ms, _ in event.developments))
+        decided = [action.at_ms for action in event.actions if action.work_status == event.work_status]
+        is_free = not (event.assignee or event.acknowledged_by) and event.work_status == "open"
+        is_open = event.status != "closed" and event.work_status not in SETTLED
+        for name, happened in (
+            ("back", times if since_handled(event).is_back else ()),
+            (event.work_status, decided if event.work_status in SETTLED else ()),
             ("new", () if is_split_off(event) else (event.detected_at_ms,)),
-            ("developed", (*course_of(event), *(at_ms for at_ms, _ in event.developments))),
-            ("unhandled", () if done else (max(since_ms, event.detected_at_ms),)),
+            ("developed", times),
+            ("unhandled" if is_free else "taken", (max(since_ms, event.detected_at_ms),) * is_open),
         ):
-            if any(since_ms <= at_ms < until_ms for at_ms in times):
+            if any(since_ms <= at_ms < until_ms for at_ms in happened):
                 lists[name].append(event)
                 break
     lists["developed"].sort(key=lambda event: not any(since_ms <= at < until_ms for at, *_ in event.tolls))

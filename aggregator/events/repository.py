@@ -1,14 +1,7 @@
 """Repository of stored events, read by every replica.
 
-{events}position     checkpoint number, mode and positions in the article streams
-{events}desk         editor overrides, changed by every editor action
-{events}index        id -> ``EventSummary`` of all stored events
-{events}e:<id>       one event, JSON
-{events}n:<number>   event id of an article (number of its first version, hex); index maintenance removes it
-{events}top-stories  the largest stories of the last hours (``detection/top_stories.py``), JSON
-{events}learning     hours with documents that the detector knows
-{events}storylines   entries of recent events, to link later ones (``storylines.py``)
-{events}changes      append-only stream of changes for SSE and webhooks, trimmed to ``CHANGE_RETENTION_MS``
+{events}e:<id> is one event, {events}top-stories the largest stories of the last hours (``detection/
+top_stories.py``); the other keys: docs/design/data-model.md.
 
 Two writers, the leader's checkpoint and an editor's action, commit (``changes.py``) if position and
 overrides are still those that they read, so all versions have one order.

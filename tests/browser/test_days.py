@@ -36,7 +36,7 @@ async def test_an_editor_sees_what_happened_since_the_last_visit(browser: Browse
                 await expect(link).to_be_visible()
             await link.click()
             await page.wait_for_url("**/days?time_zone=Asia%2FTokyo&since=*")
-            await expect(page.locator("h1")).to_have_text("Since you left")
+            await expect(page.locator("h1")).to_contain_text("Handover since")
             await expect(page.locator("#list-new")).to_have_text("Detected since 1")
             await page.get_by_role("link", name="Today").click()
             await page.wait_for_url("**/days/*?time_zone=Asia**Tokyo")

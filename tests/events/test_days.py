@@ -61,7 +61,7 @@ def of(id_: str, **fields: Any) -> Event:
 
 
 def test_each_event_is_in_the_first_list_that_applies() -> None:
-    """Published before new, new before developed; muted, merged and handled ones are not handed over."""
+    """Published before new, new before developed; muted and merged ones are not handed over."""
     published = EditorAction("set_work_status", "Ada", EVENT_MS + 5, "p", work_status="published")
     events = [
         of("published", detected_at_ms=EVENT_MS, work_status="published", actions=(published,)),
@@ -81,10 +81,13 @@ def test_each_event_is_in_the_first_list_that_applies() -> None:
     found = handover(events, EVENT_MS, EVENT_MS + HOUR_MS)
 
     assert {name: [each.id for each in listed] for name, listed in found.items()} == {
-        "published": ["published"],
+        "back": ["developed"],
         "new": ["new"],
-        "developed": ["developed"],
+        "developed": [],
         "unhandled": ["open"],
+        "taken": ["seen", "taken"],
+        "published": ["published"],
+        "dropped": [],
     }
 
 
@@ -95,11 +98,31 @@ def test_new_items_count_whoever_is_on_an_event() -> None:
     events = [
         of("taken", assignee="Ada", **times),
         of("dropped", work_status="dropped", tolls=((EVENT_MS - 5, "dead", 11), toll), **times),
-        of("seen", acknowledged_by="Ada", tolls=((EVENT_MS - 5, "dead", 11),), **times),
+        of("seen", acknowledged_by="Ada", **times),
         of("open", **times),
         of("quiet"),
     ]
     found = handover(events, EVENT_MS, EVENT_MS + HOUR_MS)
 
-    assert [each.id for each in found["developed"]] == ["dropped", "taken", "seen", "open"]
+    assert [each.id for each in found["back"]] == ["dropped"]
+    assert [each.id for each in found["developed"]] == ["taken", "seen", "open"]
     assert [each.id for each in found["unhandled"]] == ["quiet"]
+
+
+def test_what_editors_did_in_the_period_is_handed_over() -> None:
+    """Dropped without an item; taken on hours ago; published, and overtaken by a toll."""
+    status = EditorAction("set_work_status", "Ada", EVENT_MS + 5, "a", work_status="dropped")
+    published = EditorAction("set_work_status", "Ada", EVENT_MS + 5, "b", work_status="published")
+    events = [
+        of("dropped", work_status="dropped", actions=(status,)),
+        of("taken", assignee="Ada"),
+        of("overtaken", work_status="published", actions=(published,), size=2,
+           times=(EVENT_MS, EVENT_MS + 9), tolls=((EVENT_MS + 9, "dead", 31),)),
+    ]  # fmt: skip
+    found = handover(events, EVENT_MS, EVENT_MS + HOUR_MS)
+
+    assert {name: listed[0].id for name, listed in found.items() if listed} == {
+        "back": "overtaken",
+        "taken": "taken",
+        "dropped": "dropped",
+    }

@@ -36,7 +36,7 @@ class DaysPageQuery(DayQuery, forbid_unknown_fields=True):
 
 
 async def since(request: web.Request, service: Service, query: DaysPageQuery) -> web.Response:
-    """Page: events published, new, developed and unhandled since a time. Without one, redirects to a day."""
+    """Page: the handover since a time. Without one, redirects to a day."""
     shown, until_ms = await _day_of(request, query, query.date), service.clock() + 1
     since_ms = min(to_unix_ms(query.since, "since") or 0, until_ms - 1)
     if not since_ms:

@@ -247,10 +247,10 @@ async def test_a_digest_reports_the_day_of_a_desk_once(newsroom: Newsroom) -> No
     await newsroom.change("other", 4, title="Election", terms=("vote",))
     await newsroom.change("e4", 4, detected_at_ms=EVENT_MS - DAY_MS, first_seen_ms=EVENT_MS - DAY_MS)
     assert await sent(six_ms - 10) == []
-    title = "Harbour: digest, 1 published, 32 new, 1 developed"
+    title = "Harbour: digest, 32 new, 1 developed, 1 published"
     assert await sent(six_ms) == await sent(six_ms + DAY_MS - 10) == [title]
     text = text_of(mail_of(newsroom.mail.envelopes[0]))
-    assert text.index("PUBLISHED: 1") < text.index("NEW: 32") < text.index("DEVELOPED: 1")
+    assert text.index("NEW: 32") < text.index("DEVELOPED: 1") < text.index("PUBLISHED: 1")
     assert text.count("When it was detected,") == 12 and "and 22 more" in text
     assert "https://news.example/events/e3" in text and "/events/other" not in text
     assert {call.get("type") or call["text"].splitlines()[0] for call in newsroom.calls} == {

@@ -32,7 +32,7 @@ UNSUPPORTED_FORMATS = {
     rb"PK\x03\x04": "The file is a zip archive; unpack it first.",
     rb"\xfd7zXZ|BZh|\x28\xb5\x2f\xfd": "Decompress the file first (xz, bzip2, zstd; gzip is read).",
     rb".{257}ustar": "The file is a tar archive; unpack it first.",
-    rb"PAR1": "The file is Parquet; write its rows as JSON lines, or load it by `aggregator dedupe --load`.",
+    rb"PAR1": "The file is Parquet; write JSON lines, or `aggregator dedupe FILE --out DIR --load` reads it.",
     rb"WARC/": "The file is a web archive (WARC); write each page as a line of JSON with url and html.",
     rb"\x1e": "The file is a sequence of JSON texts (RFC 7464); remove the record separators.",
     rb"\s*(<[!?].{,400}?)?<opml\b": "The file lists feeds; post their items by `aggregator follow FEED`.",
@@ -44,7 +44,7 @@ UNSUPPORTED_FORMATS = {
         "The file is JSON over several lines or an array; write an object per line: `jq -c .`, `jq -c '.[]'`."
     ),
     rb"[^\n{]*\b(id|title|headline|text|body|url)\b\"?[,;\t|][^\n{]*\n": (
-        "The file is CSV; write the rows as JSON lines, or give it as .csv to `aggregator dedupe` (--load)."
+        "The file is CSV; write JSON lines, or name it .csv: `aggregator dedupe FILE --out DIR` reads it."
     ),
 }
 _UNSUPPORTED = [

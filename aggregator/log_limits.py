@@ -13,7 +13,7 @@ from aggregator.errors import AggregatorError
 current_request_id: ContextVar[str] = ContextVar("request_id", default="")  # for log records
 MAX_CAUSES = 100
 # Times, durations and shares in a sentence: they differ each time, the cause does not.
-_FIGURES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\d[\d.,]*(?= days|%)")
+_FIGURES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{1,20}Z|(?<![\d.,])\d[\d.,]{0,20}(?= days|%)")
 
 
 class ChangeFilter:

@@ -66,11 +66,14 @@ def test_gzip_is_recognized_by_content(tmp_path: Path) -> None:
         (b'[{"title": "x"},\n{"title": "y"}]\n', "over several lines"),
         (b'[{"title": "x"}, {"title": "y"}]\n', "or an array; write an object per line"),
         (b' [ {"title": "x"}]', "or an array; write an object per line"),
-        (b"id,title,text\n1,A,B\n", "as JSON lines, or give it as .csv to `aggregator dedupe`"),
+        (
+            b"id,title,text\n1,A,B\n",
+            "write JSON lines, or name it .csv: `aggregator dedupe FILE --out DIR` reads it",
+        ),
         (b'\xef\xbb\xbf"Id";"Title"\r\n', "The file is CSV"),
         (b"published\ttext\turl\n", "The file is CSV"),
         (b"published|text|url\n", "The file is CSV"),
-        (b"PAR1", "write its rows as JSON lines, or load it by `aggregator dedupe --load`"),
+        (b"PAR1", "or `aggregator dedupe FILE --out DIR --load` reads it"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",  # gzip writes the time
 )

@@ -130,7 +130,7 @@ def compare_with_readers_versions(
         and 2 * adds * words > enough - canonical_words  # not what a kept member has already
         and shared_wording(canonical.sketch, [subject.sketch], width).words >= MOST
     )
-    updated = all(has_other_figures(subject, record) for record in readers)
+    updated = all(has_other_figures(subject, record, is_revision) for record in readers)
     turned = all(is_reversed(subject, record) for record in readers)
     corrected = is_correction(subject) and not any(map(is_correction, readers))
     said = {decisive_difference(subject.title, record.title, subject.lang) for record in readers}
@@ -149,11 +149,11 @@ MAX_KEPT_MEMBERS = 8
 FULLER_WORDS, FULLER_RATIO = 60, 1.3
 
 
-def has_other_figures(later: Comparable, earlier: Comparable) -> bool:
-    """Whether a figure was replaced, or the later headline says one that the earlier article lacks."""
+def has_other_figures(later: Comparable, earlier: Comparable, is_revision: bool) -> bool:
+    """Whether a figure was replaced; of a revision also: whether its headline says one that was not said."""
     said = stated_figures(later.title, later.lang) - stated_figures(earlier.title, earlier.lang)
     is_new = len(earlier.figures) < MAX_FIGURES and any(figure_hash(f) not in earlier.figures for f in said)
-    return is_new or figures_changed(later.figures, earlier.figures)
+    return (is_revision and is_new) or figures_changed(later.figures, earlier.figures)
 
 
 def is_correction(article: Comparable) -> bool:
@@ -299,7 +299,5 @@ def figures_are_news(earlier: Comparable, later: Comparable, policy: Policy) -> 
 
     The policy treats updates as new, or both are short flashes.
     """
-    if policy.updates_are_new:
-        return has_other_figures(later, earlier)
     both_flashes = policy.name == "verified" and earlier.short and later.short
-    return both_flashes and figures_changed(earlier.figures, later.figures)
+    return (policy.updates_are_new or both_flashes) and figures_changed(earlier.figures, later.figures)

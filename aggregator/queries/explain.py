@@ -174,7 +174,7 @@ def explain(
         hours_apart=None if evidence.hours_apart is None else round(evidence.hours_apart, 2),
         common_figures=len({*a.figures} & {*b.figures}),
         is_copy=is_match and not are_news,
-        updated_figures=is_match and has_other_figures(later, earlier),
+        updated_figures=is_match and has_other_figures(later, earlier, evidence.same_outlet),
         reversed=is_match and is_reversed(later, earlier),
         shared_passages=passages[0][0],
         policy=profile,

@@ -83,7 +83,7 @@ class SearchFilter:
 
 
 NO_FILTER: Final = SearchFilter()
-_WITHOUT_SCHEME: Final = re.compile(r"(?:[\w-]+\.)+[^\W\d_]{2,}(?::\d+)?/\S*")
+_WITHOUT_SCHEME: Final = re.compile(r"(?:[\w-]{1,63}\.){1,9}[^\W\d_]{2,24}(?::\d{1,5})?/\S*")
 
 
 class Hits(NamedTuple):

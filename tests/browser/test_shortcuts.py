@@ -119,11 +119,11 @@ async def test_the_help_of_a_page_lists_what_works_there(
         await page.get_by_role("dialog", name="Merge into which event?").wait_for()
 
 
-@pytest.mark.parametrize(("width", "height_px"), [(1280, 46), (390, 90)])
+@pytest.mark.parametrize(("width", "height_px"), [(1280, 46), (390, 132)])
 async def test_compact_rows_are_low_and_remembered(
     browser: Browser, client: Client, service: FakeService, width: int, height_px: int
 ) -> None:
-    """One line on a desk, three on a phone, where they are the default; long headlines are cut."""
+    """One line on a desk; on a phone, where they are the default, all facts; long headlines are cut."""
     service.fake_events.stored = [*stories(), event("long", "A long headline " * 9, ("a",) * 9)]
     async with opened(browser, client.make_url("/"), viewport={"width": width, "height": 844}) as page:
         if width == 1280:

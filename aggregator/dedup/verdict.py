@@ -132,11 +132,11 @@ def compare_with_readers_versions(
     )
     updated = all(has_other_figures(subject, record, is_revision) for record in readers)
     turned = all(is_reversed(subject, record) for record in readers)
-    corrected = is_correction(subject) and not any(map(is_correction, readers))
-    said = {decisive_difference(subject.title, record.title, subject.lang) for record in readers}
-    is_news = (may_contradict and said <= CONTRADICTIONS) or (
-        is_revision and (updated or turned or corrected)
+    is_news = may_contradict and all(
+        decisive_difference(subject.title, record.title, subject.lang) in CONTRADICTIONS for record in readers
     )
+    if is_revision:
+        is_news |= updated or turned or (is_correction(subject) and not any(map(is_correction, readers)))
     keep = adds >= policy.keep_if_adds or fuller or is_news
     return replace(outcome, adds=adds, fuller=fuller, updated_figures=updated, reversed=turned, keep=keep)
 
@@ -151,9 +151,10 @@ FULLER_WORDS, FULLER_RATIO = 60, 1.3
 
 def has_other_figures(later: Comparable, earlier: Comparable, is_revision: bool) -> bool:
     """Whether a figure was replaced; of a revision also: whether its headline says one that was not said."""
+    if not is_revision or figures_changed(later.figures, earlier.figures):
+        return figures_changed(later.figures, earlier.figures)
     said = stated_figures(later.title, later.lang) - stated_figures(earlier.title, earlier.lang)
-    is_new = len(earlier.figures) < MAX_FIGURES and any(figure_hash(f) not in earlier.figures for f in said)
-    return (is_revision and is_new) or figures_changed(later.figures, earlier.figures)
+    return len(earlier.figures) < MAX_FIGURES and any(figure_hash(f) not in earlier.figures for f in said)
 
 
 def is_correction(article: Comparable) -> bool:

@@ -88,7 +88,8 @@ def figures_in(title: str, lang: str) -> dict[str, int]:
     {'dead': 12, 'injured': 1200}
     """
     found: dict[str, int] = {}
-    kinds, links, nots, counts, tos = (_words(s, lang) for s in ("", "_link", "_not", "_count", "_to"))
+    kinds, nots, counts, tos, now = (_words(s, lang) for s in ("", "_not", "_count", "_to", "_now"))
+    links = _words("_link", lang) | now
     plain, units = without_umlauts(fold(title)), table("unit", lang)
     is_counting = any(word in plain for word in kinds)  # else, mostly, in 1/20 of the time
     for clause in _CLAUSE.split(_UNCOUNTED.sub(" ", numerals_in_digits(title))) if is_counting else ():
@@ -103,7 +104,7 @@ def figures_in(title: str, lang: str) -> dict[str, int]:
         to = next((i for i in sorted(free) if i and words[i - 1] in tos), None)
         if count is not None and to is not None:  # "death toll in Vellmark rises to 9"
             linked.update(range(min(count, to + 1), max(count + 1, to)))
-        again = {*found} if _words("_now", lang).keys() & words else set()  # "toll passes 100, now 113"
+        again = {*found} if now.keys() & words else set()  # "toll passes 100, now 113"
         if again and len(free) == 1 and len(linked | free) == len(words):
             found |= {[*found][-1]: number for i in free if (number := int(words[i]))}
         for position, kind in sorted(enumerate(map(kinds.get, words)), key=lambda at: at[1] == TOLL):

@@ -151,17 +151,21 @@ def test_what_the_run_reports_itself(name: str, content: bytes, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("invalid", "message"),
-    [(b"{", "not JSON"), (b"[]", "found list"), (b"[" * 100_000, "not JSON"), (b"\xff", "not JSON")],
+    [(b"{,", "not JSON"), (b"[]", "found list"), (b"[" * 100_000, "not JSON"), (b"\xff", "not JSON")],
 )
-def test_rows_end_at_the_first_invalid_line(tmp_path: Path, invalid: bytes, message: str) -> None:
-    """The error names file and line."""
+def test_an_invalid_line_costs_no_other(
+    tmp_path: Path, invalid: bytes, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """File and line are named; it is an error only if no row is left."""
     path = tmp_path / "rows.jsonl"
-    path.write_bytes(b'{"id": "a"}\n' + invalid + b"\n")
-    rows = read_rows([str(path)])
+    path.write_bytes(b'{"id": "a"}\n' + invalid + b'\n{"id": "b"}\n')
 
-    assert next(rows) == {"id": "a"}
-    with pytest.raises(InvalidInput, match=r"rows\.jsonl:2: .*" + message):
-        next(rows)
+    assert list(read_rows([str(path)])) == [{"id": "a"}, {"id": "b"}]
+    err = capsys.readouterr().err
+    assert f"1 invalid rows, the first: {path}, row 2: " in err and message in err
+    path.write_bytes(invalid + b"\n")
+    with pytest.raises(InvalidInput, match=r"rows\.jsonl, row 1: .*" + message):
+        list(read_rows([str(path)]))
 
 
 def test_the_fields_of_the_option_are_those_that_rows_are_read_with() -> None:

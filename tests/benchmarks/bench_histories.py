@@ -31,7 +31,7 @@ SPARE = 3  # groups of copies that a story has besides what is read
 async def measure(file: str, analyzer: Analyzer, args: argparse.Namespace) -> None:
     """Print one line for a file."""
     labels = {str(row.get("id")): str(row["cluster"]) for row in read_rows([file]) if row.get("cluster")}
-    articles = read_articles([file]).articles
+    articles = read_articles([file])
     stored, _ = await store_articles(articles, labels, (), analyzer, Policy(), MIN_PROBABILITY)
     by_story: dict[str, list[str]] = defaultdict(list)
     for article in stored.articles:

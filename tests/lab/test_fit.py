@@ -272,16 +272,19 @@ def test_corpus_files_give_a_model_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["{", "[1]", '"text"'])
-def test_the_error_names_an_invalid_line(tmp_path: Path, line: str) -> None:
-    """It has file and line number, and no model is written."""
+def test_an_invalid_line_costs_no_other(
+    tmp_path: Path, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is named by its file and number."""
     path = tmp_path / "corpus.jsonl"
-    write_rows(path, CORPUS[:2])
+    write_rows(path, CORPUS)
     with path.open("a") as out:
         out.write(line + "\n")
 
-    with pytest.raises(InvalidInput, match=r"corpus\.jsonl:3"):
-        fit_file([path], "en", tmp_path / "en.model", SMALL)
-    assert not (tmp_path / "en.model").exists()
+    fitted = fit_file([path], "en", tmp_path / "en.model", SMALL)
+
+    assert fitted.model.metadata["articles"] == len(CORPUS)
+    assert f"1 invalid rows, the first: {path}, row {len(CORPUS) + 1}: " in capsys.readouterr().err
 
 
 def test_missing_corpus_and_unwritable_target_are_refused(tmp_path: Path) -> None:

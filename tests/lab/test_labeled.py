@@ -67,12 +67,17 @@ def test_judgments_have_the_usual_spellings(spellings: list[object], expected: b
 
 
 @pytest.mark.parametrize("label", [None, "", True, ["ferry"]])
-def test_a_row_without_a_label_is_named_by_its_position(tmp_path: Path, label: object) -> None:
-    """Ids need not be unique, so the position says more."""
-    with pytest.raises(
-        InvalidInput, match=r"^Article 2 has no `cluster`, .*: the cell is empty, or no text or number;"
-    ):
-        load_labeled([file_of(tmp_path, row(), row("a2", cluster=label))])
+def test_a_row_without_a_label_costs_no_other(
+    tmp_path: Path, label: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is named by its file and position, since ids need not be unique."""
+    file = file_of(tmp_path, row(), row("a2", cluster=label), row("a3"), row("a4", text=""))
+
+    assert [item.article.id for item in load_labeled([file])] == ["a1", "a3"]
+    assert capsys.readouterr().err == (
+        f"2 invalid rows, the first: {file}, row 2: no `cluster`, the same for duplicates: the cell is "
+        "empty, or no text or number.\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,7 +93,7 @@ def test_an_empty_cell_of_a_label_is_no_missing_column(tmp_path: Path, header: s
     path.write_text(f"id,text,{header}\n1,The ferry is late.,\n")
 
     with pytest.raises(
-        InvalidInput, match=f"^Article 1 has no `cluster`, the same for duplicates: .*{message}"
+        InvalidInput, match=f"gold.csv, row 1: no `cluster`, the same for duplicates: .*{message}"
     ):
         load_labeled([str(path)])
 
@@ -114,10 +119,10 @@ def test_labels_are_not_needed_for_articles_alone(tmp_path: Path) -> None:
         load_labeled([file_of(tmp_path)])
 
 
-def test_an_invalid_article_is_named_by_its_id(tmp_path: Path) -> None:
-    """With the field that is wrong."""
-    with pytest.raises(InvalidInput, match=r"^Article 'a2': The row cannot be read: .*\$\.title"):
-        load_articles([file_of(tmp_path, row(), row("a2", title=5))])
+def test_an_invalid_article_is_named_with_the_wrong_field(tmp_path: Path) -> None:
+    """If no other is left."""
+    with pytest.raises(InvalidInput, match=r"gold\.jsonl, row 1: The row cannot be read: .*\$\.title"):
+        load_articles([file_of(tmp_path, row(title=5))])
 
 
 def test_articles_are_read_as_for_dedupe(tmp_path: Path) -> None:
@@ -152,7 +157,7 @@ def test_a_row_that_cannot_be_read_is_named_with_its_file(tmp_path: Path) -> Non
     path = tmp_path / "gold.csv"
     path.write_text("id,text,cluster\na,b\n")
 
-    with pytest.raises(InvalidInput, match=r"gold\.csv:1: The row has more or fewer values"):
+    with pytest.raises(InvalidInput, match=r"gold\.csv, row 1: The row has more or fewer values"):
         load_articles([str(path)])
 
 

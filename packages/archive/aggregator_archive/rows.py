@@ -11,13 +11,14 @@ import csv
 import gzip
 import io
 import json
+import sys
 import zlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 import msgspec
 
@@ -44,6 +45,7 @@ Row = bytes | dict[str, Any]  # a line of JSON, or a decoded row
 Columns = Mapping[str, str] | Sequence[tuple[str, str]]  # fields of rows, each with its column
 RowOrError = Row | InvalidInput
 NumberedRow = tuple[int, RowOrError]  # with the row's number in its file, from 1
+Parsed = TypeVar("Parsed")
 ProgressCallback = Callable[[int], None]  # is called with the number of bytes read since the last call
 
 
@@ -106,19 +108,42 @@ def numbered_rows(files: Sequence[str]) -> Iterator[tuple[str, int, RowOrError]]
         yield from ((block.file, number, row) for number, row in block.rows)
 
 
-def read_rows(files: Sequence[str], columns: Columns = ()) -> Iterator[dict[str, Any]]:
-    """Yield every row as a mapping; empty cells of CSV and Parquet are None, times ISO 8601 texts.
+def parse_rows(
+    files: Sequence[str],
+    columns: Columns,
+    parse: Callable[[int, dict[str, Any]], Parsed],
+    report: bool = True,
+) -> Iterator[Parsed]:
+    """Yield what ``parse`` makes of the position, from 1 over all files, and the content of each row.
 
-    ``columns``: fields that are added to each row, and the column that has the value. Raises InvalidInput at
-    the first row that cannot be read.
+    ``columns``: fields that are added to each row, and the column that has the value. Empty cells of CSV and
+    Parquet are None, times ISO 8601 texts. Rows that cannot be read, and those for which ``parse`` raises
+    InvalidInput, are left out; with ``report`` their number and the first are printed on stderr. Raises
+    InvalidInput at the end if all were.
     """
-    for file, number, row in numbered_rows(files):
-        try:
-            given = row_as_dict(row)
-        except InvalidInput as error:
-            raise InvalidInput(f"{jsonl.Line(file, number).location}: {error}") from None
-        found = {n: value.isoformat() if isinstance(value, date) else value for n, value in given.items()}
-        yield {**found, **{field: found[name] for field, name in dict(columns).items() if name in found}}
+    invalid, first, parsed = 0, "", 0
+    try:
+        for position, (file, number, row) in enumerate(numbered_rows(files), 1):
+            try:
+                given = {n: v.isoformat() if isinstance(v, date) else v for n, v in row_as_dict(row).items()}
+                given |= {field: given[name] for field, name in dict(columns).items() if name in given}
+                result = parse(position, given)
+            except InvalidInput as error:
+                where = "standard input" if file == jsonl.STDIN else file
+                invalid, first = invalid + 1, first or f"{where}, row {number}: {error}"
+                continue
+            parsed += 1
+            yield result
+    finally:  # also if the caller needs no more
+        if invalid and parsed and report:
+            print(f"{invalid:,} invalid rows, the first: {first}", file=sys.stderr)
+    if invalid and not parsed:
+        raise InvalidInput(first)
+
+
+def read_rows(files: Sequence[str], columns: Columns = (), report: bool = True) -> Iterator[dict[str, Any]]:
+    """Yield every row as a mapping (``parse_rows``)."""
+    return parse_rows(files, columns, lambda _, row: row, report)
 
 
 def column_of(field: str, columns: Container[str], column_names: Mapping[str, str]) -> str:
@@ -133,7 +158,7 @@ def column_of(field: str, columns: Container[str], column_names: Mapping[str, st
 def column_hint(columns: Iterable[str], field: str) -> str:
     """The end of a sentence on a row without a field: that it is empty, or how to map one of the columns."""
     if field in columns:
-        return ": the cell is empty, or no text or number; fill it in, or leave the row out."
+        return ": the cell is empty, or no text or number."
     return f": the columns are {listed(list(columns))}; map one with --column {field}=NAME."
 
 

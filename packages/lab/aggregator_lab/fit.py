@@ -161,7 +161,7 @@ def fit_file(
     """Fit a model to the articles of ``group`` in files as for ``rows.read_rows``, and save it as ``out``.
 
     Rows have ``title``, ``text`` (at least one not empty) and ``lang`` (else detected). ``progress`` gets
-    the number of articles used so far. Raises InvalidInput with file and line, or ModelError.
+    the number of articles used so far. Raises InvalidInput or ModelError.
     """
     files = [str(path) for path in paths]
     check_readable(files)

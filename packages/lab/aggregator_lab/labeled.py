@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_archive.dates import DateCounts
-from aggregator_archive.rows import Columns, column_hint, id_text, parse_article, read_rows
+from aggregator_archive.rows import Columns, Parsed, column_hint, id_text, parse_article, parse_rows
 
 DEFAULT_LANG = "en"  # of articles that declare no language
 _JUDGMENTS = dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), True)
@@ -84,21 +84,18 @@ def two_valued(value: Any) -> bool | None:
 
 
 def load_articles(files: Sequence[str], columns: Columns = ()) -> list[Article]:
-    """The articles of all rows; ``columns`` as for ``read_rows``. Raises InvalidInput."""
-    return [article for _, article in _read_articles(files, columns)]
+    """The articles of all rows (``parse_rows``)."""
+    return _read_articles(files, columns, lambda article, _: article)
 
 
 def load_labeled(
     files: Sequence[str], columns: Columns = (), *, unique_ids: bool = True
 ) -> list[LabeledArticle]:
-    """The articles of all rows with their labels. Raises InvalidInput for invalid rows and empty files.
+    """The labeled articles of all rows (``parse_rows``). Raises InvalidInput if there are none.
 
     ``unique_ids``: reject an id that occurs twice, since a service would take the second for a new version.
     """
-    labeled = [
-        LabeledArticle(article, _parse_label(row, position), bool(two_valued(row.get("original"))))
-        for position, (row, article) in enumerate(_read_articles(files, columns), 1)
-    ]
+    labeled = _read_articles(files, columns, _labeled)
     if not labeled:
         raise InvalidInput(f"{', '.join(files)}: no articles found.")
     id_, count = Counter(item.article.id for item in labeled).most_common(1)[0]
@@ -107,27 +104,28 @@ def load_labeled(
     return labeled
 
 
-def _read_articles(files: Sequence[str], columns: Columns) -> Iterator[tuple[dict[str, Any], Article]]:
-    """Yield each row and its article; dates that cannot be read are reported at the end."""
+def _read_articles(
+    files: Sequence[str], columns: Columns, convert: Callable[[Article, dict[str, Any]], Parsed]
+) -> list[Parsed]:
+    """What ``convert`` makes of each article and its row; dates that cannot be read are reported."""
     dates = DateCounts()
-    for position, row in enumerate(read_rows(files, columns), 1):
-        try:
-            article = parse_article(row, {})
-        except InvalidInput as error:
-            raise InvalidInput(f"Article {row.get('id', position)!r}: {error}") from None
-        if article.id.startswith("content:") and not id_text(
-            row.get("id")
-        ):  # equal texts are copies to be found
+
+    def parse(position: int, row: dict[str, Any]) -> Parsed:
+        article = parse_article(row, {})
+        if article.id.startswith("content:") and not id_text(row.get("id")):  # equal texts are copies
             article = replace(article, id=f"row {position}")
+        parsed = convert(article, row)
         dates.add(row, {}, is_read=article.published_at_ms is not None)
-        yield row, article
+        return parsed
+
+    found = list(parse_rows(files, columns, parse))
     dates.report()
+    return found
 
 
-def _parse_label(row: dict[str, Any], position: int) -> str:
+def _labeled(article: Article, row: dict[str, Any]) -> LabeledArticle:
     given = row.get("cluster")
     label = id_text(given) if isinstance(given, str | int | float) and not isinstance(given, bool) else ""
     if not label:
-        need = f"Article {position} has no `cluster`, the same for duplicates"
-        raise InvalidInput(need + column_hint(row, "cluster"))
-    return label
+        raise InvalidInput("no `cluster`, the same for duplicates" + column_hint(row, "cluster"))
+    return LabeledArticle(article, label, bool(two_valued(row.get("original"))))

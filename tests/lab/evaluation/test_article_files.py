@@ -14,7 +14,7 @@ from aggregator.errors import InvalidInput
 from aggregator_lab.evaluation.article_files import read_articles, with_page_html
 
 
-def test_every_format_is_read(tmp_path: Path) -> None:
+def test_every_format_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Rows that are no articles and repeated ids are left out and counted."""
     lines = tmp_path / "a.jsonl"
     lines.write_text(
@@ -24,12 +24,12 @@ def test_every_format_is_read(tmp_path: Path) -> None:
     with open(table, "w", newline="") as out:
         csv.writer(out).writerows([["id", "text"], ["2", "z"]])
 
-    read = read_articles([str(lines), str(table)])
-
-    assert [article.text or article.title for article in read.articles] == ["x", "t", "z"]
-    assert (read.invalid, read.repeated_id) == (1, 1)
-    assert read.first_invalid.startswith(f"{lines}:2: ")
-    assert len(read_articles([str(lines), str(table)], limit=1).articles) == 1
+    assert [a.text or a.title for a in read_articles([str(lines), str(table)])] == ["x", "t", "z"]
+    invalid, repeated = capsys.readouterr().err.splitlines()
+    assert invalid.startswith(f"1 invalid rows, the first: {lines}, row 2: The row is not JSON")
+    assert repeated == "1 rows left out whose id or text occurred before"
+    assert len(read_articles([str(lines), str(table)], limit=2)) == 2
+    assert "1 invalid rows" in capsys.readouterr().err
 
 
 def test_files_without_articles_are_an_error(tmp_path: Path) -> None:

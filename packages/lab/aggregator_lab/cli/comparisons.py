@@ -14,14 +14,13 @@ from aggregator.domain import Analysis, Article
 from aggregator.errors import EXIT_OK, ConfigurationError, InvalidInput
 from aggregator.extensions import feature_names
 from aggregator.settings import Settings
-from aggregator_archive.rows import read_rows
 from aggregator_lab.cli.evaluate import check_files, load_analyzer
 from aggregator_lab.evaluation import features, methods
 from aggregator_lab.evaluation.article_files import read_articles
 from aggregator_lab.evaluation.methods import COMMON_NGRAM_WORDS, MethodResult
 from aggregator_lab.evaluation.noise import CLEAN, NOISE_LEVELS, SINGLE_KINDS
 from aggregator_lab.evaluation.pair_scorers import METHOD_NAMES, default_methods
-from aggregator_lab.evaluation.pairs import parse_pairs
+from aggregator_lab.evaluation.pairs import load_pairs
 from aggregator_lab.labeled import first_per_label, load_labeled, merged_label
 
 
@@ -118,7 +117,7 @@ def _load(args: argparse.Namespace, analyzer: Analyzer) -> features.FeatureData:
         labels = (merged_label(item.label) for item in gold)
         return [(item, label) for item, label in zip(found, labels, strict=True) if item]
 
-    articles = read_articles(args.corpus, columns=args.column).articles
+    articles = read_articles(args.corpus, columns=args.column)
     sampled = articles[:: max(1, len(articles) // args.max)][: args.max]
     corpus = [item for item in analyses(sampled) if item]
     copies = labeled(args.files)
@@ -126,7 +125,7 @@ def _load(args: argparse.Namespace, analyzer: Analyzer) -> features.FeatureData:
         raise InvalidInput(
             f"No articles of group {args.group!r} in these files; give others or another --group."
         )
-    judged = parse_pairs(read_rows(args.pairs, args.column)) if args.pairs else []
+    judged = load_pairs(args.pairs, args.column) if args.pairs else []
     firsts, seconds = analyses([pair.first for pair in judged]), analyses([pair.second for pair in judged])
     return features.FeatureData(
         corpus[::2],

@@ -53,7 +53,7 @@ PROTOCOLS_BY_COLUMNS = {("text1", "text2"): "pairs", ("cluster",): "near-duplica
 def own(args: argparse.Namespace, settings: Settings) -> int:
     """Run the protocol that fits the columns of the files, and say which."""
     jsonl.check_readable(args.files)
-    rows = list(itertools.islice(read_rows(args.files, args.column), COLUMN_ROWS))
+    rows = list(itertools.islice(read_rows(args.files, args.column, report=False), COLUMN_ROWS))
     columns = {column for row in rows for column, value in row.items() if value is not None}
     if options := mapped_names(sorted(columns), COLUMNS):
         raise InvalidInput(f"Names of columns are in lower case; map these with {options}.")
@@ -138,7 +138,7 @@ def _load_gold(args: argparse.Namespace) -> tuple[list[LabeledArticle], list[Art
 
     if args.html:
         raise InvalidInput("plant: copies are made from texts; leave out --html.")
-    gold, others = plant_copies(read_articles(args.files, columns=args.column).articles, args.plant)
+    gold, others = plant_copies(read_articles(args.files, columns=args.column), args.plant)
     return gold, [*background, *others]
 
 
@@ -224,7 +224,7 @@ def pairs(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator_lab.evaluation import pairs as protocol
 
     check_files(args)
-    judged, analyzer = protocol.parse_pairs(read_rows(args.files, args.column)), load_analyzer(settings)
+    judged, analyzer = protocol.load_pairs(args.files, args.column), load_analyzer(settings)
     report = protocol.evaluate(judged, analyzer)
     table = f"{protocol.format_table(report)}\n{wrong_pairs.HINT.format('verified')}"
     print(json.dumps(report.as_json()) if args.json else table, flush=True)
@@ -247,11 +247,11 @@ def related(args: argparse.Namespace, settings: Settings) -> int:
     analyzer, background = load_analyzer(settings), load_articles(args.background, args.column)
     results = []
     for file in args.files:
-        rows = read_rows([file], args.column)
+        rows = read_rows([file], args.column, report=False)
         labels = {id_text(row.get("id")): id_text(row["cluster"]) for row in rows if row.get("cluster")}
         report = asyncio.run(
             protocol.evaluate(
-                read_articles([file], columns=args.column).articles,
+                read_articles([file], columns=args.column),
                 analyzer,
                 labels=labels,
                 background=background,
@@ -277,16 +277,16 @@ def relatedness(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator_lab.evaluation import relatedness as protocol
     from aggregator_lab.evaluation.article_files import read_articles
     from aggregator_lab.evaluation.judgments import read_judgments
-    from aggregator_lab.evaluation.pairs import parse_pairs
+    from aggregator_lab.evaluation.pairs import load_pairs
 
     check_files(args, *args.pairs)
     analyzer = load_analyzer(settings)
-    rows = parse_pairs(read_rows(args.pairs, args.column)) if args.pairs else []
+    rows = load_pairs(args.pairs, args.column) if args.pairs else []
     found = protocol.evidence_of_rows(rows, analyzer)
     for file in args.files:
         judged = read_judgments(args.judged, [file])
         found += asyncio.run(
-            protocol.evidence_of_ids(read_articles([file], columns=args.column).articles, judged, analyzer)
+            protocol.evidence_of_ids(read_articles([file], columns=args.column), judged, analyzer)
         )
     result = protocol.evaluate(found)
     print(json.dumps(result, indent=1))

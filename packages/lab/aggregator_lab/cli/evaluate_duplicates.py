@@ -36,17 +36,17 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
     compared, published = _compared_settings(args)
     verdicts = judgments.read_judgments(args.judged, args.files) if args.judged else []
-    read = read_articles(args.files, args.column, args.max)
+    articles = read_articles(args.files, args.column, args.max)
     analyzer, policy = load_analyzer(settings), selected_policy(args, settings)[1]
     if args.built:
         built = await built_streams.evaluate(
-            read.articles, analyzer, policy, args.built, args.seed, args.kinds or ()
+            articles, analyzer, policy, args.built, args.seed, args.kinds or ()
         )
         print(json.dumps(built_streams.as_json(*built), ensure_ascii=False) if args.json
               else built_streams.format_table(*built))  # fmt: skip
         return EXIT_OK
     stream = DuplicateStream(analyzer, policy)
-    await _send_with_progress(stream, read.articles)
+    await _send_with_progress(stream, articles)
     report = duplicates.service_report(stream)
     judged = judgments.evaluate(verdicts, stream.stored) if args.judged else None
     shown = judgments.sample(report.dropped_pairs, args.show, args.seed) if args.show else []

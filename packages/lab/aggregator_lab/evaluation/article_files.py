@@ -7,61 +7,37 @@ import re
 import sys
 import tarfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_archive.dates import DateCounts
-from aggregator_archive.rows import Columns, numbered_rows, parse_article
+from aggregator_archive.rows import Columns, parse_article, parse_rows
 
 
-@dataclass(slots=True)
-class ArticleFile:
-    """Articles of input files in order, each id once; the rows left out are counted.
+def read_articles(files: Sequence[str], columns: Columns = (), limit: int | None = None) -> list[Article]:
+    """At most ``limit`` articles of files as for ``dedupe``, in order; ``columns`` as for ``parse_rows``.
 
-    invalid      rows that are no articles; ``first_invalid`` is the error of the first
-    repeated_id  rows whose id occurred before: the service would take them for a new version
-    dates        of the articles
+    Rows that are left out (invalid, or with an id that occurred before: the service would take them for a new
+    version) and dates not read are reported on stderr. Raises InvalidInput if there are no articles.
     """
-
-    articles: list[Article] = field(default_factory=list)
-    invalid: int = 0
-    repeated_id: int = 0
-    first_invalid: str = ""
-    dates: DateCounts = field(default_factory=DateCounts)
-
-
-def read_articles(files: Sequence[str], columns: Columns = (), limit: int | None = None) -> ArticleFile:
-    """Read at most ``limit`` articles of files as for ``dedupe``, ``columns`` as for ``rows.read_rows``.
-
-    Rows left out and dates not read are reported on stderr. Raises InvalidInput if there are no articles.
-    """
-    read = ArticleFile()
-    seen: set[str] = set()
-    for file, number, row in numbered_rows(files):
-        if limit is not None and len(read.articles) >= limit:
+    articles: dict[str, Article] = {}
+    repeated, dates = 0, DateCounts()
+    for row, article in parse_rows(files, columns, lambda _, row: (row, parse_article(row, {}))):
+        if len(articles) == limit:
             break
-        try:
-            article = parse_article(row, dict(columns))
-        except InvalidInput as error:
-            read.invalid += 1
-            read.first_invalid = read.first_invalid or f"{file}:{number}: {error}"
+        if article.id in articles:
+            repeated += 1
             continue
-        if article.id in seen:
-            read.repeated_id += 1
-            continue
-        seen.add(article.id)
-        read.articles.append(article)
-        read.dates.add(row, dict(columns), is_read=article.published_at_ms is not None)
-    if not read.articles:
-        raise InvalidInput(read.first_invalid or f"{', '.join(files)}: no articles found.")
-    if read.invalid:
-        print(f"{read.invalid:,} invalid rows, the first: {read.first_invalid}", file=sys.stderr)
-    if read.repeated_id:
-        print(f"{read.repeated_id:,} rows left out whose id or text occurred before", file=sys.stderr)
-    read.dates.report()
-    return read
+        articles[article.id] = article
+        dates.add(row, {}, is_read=article.published_at_ms is not None)
+    if not articles:
+        raise InvalidInput(f"{', '.join(files)}: no articles found.")
+    if repeated:
+        print(f"{repeated:,} rows left out whose id or text occurred before", file=sys.stderr)
+    dates.report()
+    return list(articles.values())
 
 
 CHARSET_SEARCH_BYTES = 4096

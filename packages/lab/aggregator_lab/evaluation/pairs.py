@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ from aggregator.dedup.verdict import Candidate, decide
 from aggregator.domain import Analysis, Article, build_record
 from aggregator.errors import InvalidInput
 from aggregator_archive.dates import DateCounts
-from aggregator_archive.rows import column_hint, parse_article
+from aggregator_archive.rows import Columns, column_hint, parse_article, parse_rows
 from aggregator_lab.evaluation.metrics import precision_recall_f1, roc_auc
 from aggregator_lab.evaluation.near_duplicates import POLICIES
 from aggregator_lab.evaluation.wrong_pairs import WrongPair
@@ -129,17 +129,20 @@ class PairReport:
         }  # fmt: skip
 
 
-def parse_pairs(rows: Iterable[Mapping[str, Any]]) -> list[JudgedPair]:
-    """The judged pairs of a file without the undecided ones. Raises InvalidInput naming the row."""
-    judged, dates = [], DateCounts()
-    for number, row in enumerate(rows, 1):
-        same = _parse_judgment(row, number)
-        if same is not None:
-            first, second = (_parse_article(row, number, side) for side in "12")
-            judged.append(JudgedPair(first, second, same))
-            for side, article in (("1", first), ("2", second)):
-                column = {"published_at": f"published_at{side}"}
-                dates.add(dict(row), column, is_read=article.published_at_ms is not None)
+def load_pairs(files: Sequence[str], columns: Columns = ()) -> list[JudgedPair]:
+    """The judged pairs of all rows (``parse_rows``) without the undecided ones. Raises InvalidInput."""
+    dates = DateCounts()
+
+    def parse(number: int, row: dict[str, Any]) -> JudgedPair | None:
+        if (same := _parse_judgment(row)) is None:
+            return None
+        first, second = (_parse_article(row, number, side) for side in "12")
+        for side, article in (("1", first), ("2", second)):
+            column = {"published_at": f"published_at{side}"}
+            dates.add(row, column, is_read=article.published_at_ms is not None)
+        return JudgedPair(first, second, same)
+
+    judged = [pair for pair in parse_rows(files, columns, parse) if pair]
     dates.report()
     if len({pair.same for pair in judged}) < 2:
         raise InvalidInput("These pairs are all of one kind: give some that are alike and some that are not.")
@@ -185,7 +188,7 @@ def format_table(report: PairReport) -> str:
     return "\n".join(lines)
 
 
-def _parse_judgment(row: Mapping[str, Any], row_number: int) -> bool | None:
+def _parse_judgment(row: Mapping[str, Any]) -> bool | None:
     given = row.get("same")
     if (same := two_valued(given)) is not None:
         return same
@@ -193,21 +196,19 @@ def _parse_judgment(row: Mapping[str, Any], row_number: int) -> bool | None:
         overall = float(row.get("overall", ""))
         return True if overall <= MAX_SAME_RATING else False if overall >= MIN_DIFFERENT_RATING else None
     if given is not None:
-        raise InvalidInput(
-            f"Pair {row_number}: `same` is {given!r}; expected true or false, 1 or 0, yes or no."
-        )
-    need = f"Pair {row_number} has neither `same` (true or false, 1 or 0, yes or no) nor `overall` (1 to 4)"
+        raise InvalidInput(f"`same` is {given!r}; expected true or false, 1 or 0, yes or no.")
+    need = "neither `same` (true or false, 1 or 0, yes or no) nor `overall` (1 to 4)"
     raise InvalidInput(need + column_hint(row, "same"))
 
 
 def _parse_article(row: Mapping[str, Any], row_number: int, side: str) -> Article:
     given = {name: row.get(name + side) for name in ("title", "text", "lang", "source", "published_at")}
     if not (given["title"] or given["text"]):
-        raise InvalidInput(f"Pair {row_number} has no `text{side}`{column_hint(row, f'text{side}')}")
+        raise InvalidInput(f"no `text{side}`{column_hint(row, f'text{side}')}")
     try:
         return parse_article({**given, "id": f"{row_number}.{side}"}, {})
     except InvalidInput as error:
-        raise InvalidInput(f"Pair {row_number}, text{side}: {error}") from None
+        raise InvalidInput(f"text{side}: {error}") from None
 
 
 def _scores(a: Analysis, b: Analysis) -> dict[str, float]:

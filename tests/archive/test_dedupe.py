@@ -474,6 +474,16 @@ def test_rows_without_a_text_stay_beside_files_that_have_texts(
     assert len(read_lines(tmp_path / "asked" / "deduplicated.jsonl")) == 2
 
 
+@pytest.mark.parametrize(
+    "command", [("dedupe", "--out", "out"), ("evaluate", "own"), ("fit", "--group", "en", "--out", "m")]
+)
+def test_a_field_has_one_column(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """The last one won silently."""
+    with pytest.raises(SystemExit, match="2"):
+        main([*command, "a.csv", "--column", "title=x", "--column", "text=t", "--column", "title=y"])
+    assert "argument --column: title is mapped to 'x' and 'y'; name one" in capsys.readouterr().err
+
+
 def test_a_column_is_used_in_the_files_that_have_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

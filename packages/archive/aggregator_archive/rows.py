@@ -89,23 +89,18 @@ codecs.register_error(_LEGACY_ERRORS, _decode_legacy)
 
 def read_blocks(files: Sequence[str], progress: ProgressCallback | None = None) -> Iterator[Block]:
     """All rows of all files, in blocks of at most ``MAX_BLOCK_ROWS`` rows and about ``MAX_BLOCK_BYTES``."""
-    number = 0
-    for file in files:
-        for rows in _group_into_blocks(_read_rows(file, progress)):
-            yield Block(number, file, rows)
-            number += 1
+    blocks = ((file, rows) for file in files for rows in _group_into_blocks(_read_rows(file, progress)))
+    return (Block(number, *block) for number, block in enumerate(blocks))
 
 
 def blocks_of_rows(rows: Iterable[dict[str, Any]]) -> Iterator[Block]:
     """The blocks of a table in memory."""
-    for number, group in enumerate(_group_into_blocks(enumerate(rows, 1))):
-        yield Block(number, "", group)
+    return (Block(number, "", group) for number, group in enumerate(_group_into_blocks(enumerate(rows, 1))))
 
 
 def numbered_rows(files: Sequence[str]) -> Iterator[tuple[str, int, RowOrError]]:
-    """Yield the file, the number in it and the content of every row."""
-    for block in read_blocks(files):
-        yield from ((block.file, number, row) for number, row in block.rows)
+    """The file, the number in it and the content of every row."""
+    return ((block.file, number, row) for block in read_blocks(files) for number, row in block.rows)
 
 
 def parse_rows(

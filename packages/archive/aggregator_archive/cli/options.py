@@ -60,9 +60,17 @@ def add_column_option(group: Any, fields: Sequence[str]) -> None:
         return field, column
 
     group.add_argument(
-        "--column", metavar="FIELD=NAME", action="append", default=[], type=pair,
+        "--column", metavar="FIELD=NAME", action=_AddColumn, default=[], type=pair,
         help=f"column of a field ({', '.join(fields)}); repeatable",
     )  # fmt: skip
+
+
+class _AddColumn(argparse.Action):
+    def __call__(self, _: object, namespace: argparse.Namespace, pair: Any, __: str | None = None) -> None:
+        given = getattr(namespace, self.dest)
+        if other := dict(given).get(pair[0]):
+            raise argparse.ArgumentError(self, f"{pair[0]} is mapped to {other!r} and {pair[1]!r}; name one")
+        setattr(namespace, self.dest, [*given, pair])
 
 
 def _add_io_options(group: Any) -> None:

@@ -281,15 +281,13 @@ def relatedness(args: argparse.Namespace, settings: Settings) -> int:
 
     check_files(args, *args.pairs)
     analyzer = load_analyzer(settings)
-    rows = load_pairs(args.pairs, args.column) if args.pairs else []
-    found = protocol.evidence_of_rows(rows, analyzer)
+    found = protocol.evidence_of_rows(load_pairs(args.pairs, args.column) if args.pairs else [], analyzer)
     for file in args.files:
         judged = read_judgments(args.judged, [file])
         found += asyncio.run(
             protocol.evidence_of_ids(read_articles([file], columns=args.column), judged, analyzer)
         )
-    result = protocol.evaluate(found)
-    print(json.dumps(result, indent=1))
+    print(json.dumps(protocol.evaluate(found), indent=1))
     return EXIT_OK
 
 

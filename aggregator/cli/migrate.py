@@ -15,7 +15,7 @@ from aggregator.analysis.analyzer import group_of
 from aggregator.app import Service, build_index, open_service
 from aggregator.cli.ingest import strip_labels
 from aggregator.cli.ingest_targets import RETRYABLE
-from aggregator.cli.progress import ItemProgress
+from aggregator.cli.progress import item_progress
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import Article, IndexLayout
 from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError, InvalidInput
@@ -139,10 +139,8 @@ async def _copy(
 ) -> bool:
     """Copy from the files, then whatever is missing; True if nothing is. Adds to ``rejected``."""
     throttle, not_stored = service.articles.load_control.throttle, 0
-    with ItemProgress("articles", shown=not args.no_progress) as progress:
-        backfill = Backfill(
-            index, writer, lambda stats: progress.set_count(stats.examined), throttle, RETRYABLE
-        )
+    with item_progress("articles", shown=not args.no_progress) as show_count:
+        backfill = Backfill(index, writer, lambda stats: show_count(stats.examined), throttle, RETRYABLE)
         if args.files:
             articles = _read_articles(args.files, service.settings.max_body_bytes, rejected)
             not_stored = (await backfill.from_articles(articles)).not_stored

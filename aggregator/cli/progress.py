@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 THROTTLED_LABEL = "throttled for interactive requests"
 
@@ -23,20 +24,8 @@ def show_counts(bar: Any, counts: Mapping[str, int], *, throttled: bool) -> None
     bar.set_postfix(counts)
 
 
-class ItemProgress:
-    """Number of items done, of an unknown total."""
-
-    def __init__(self, unit: str, *, shown: bool = True) -> None:
-        self.count = 0
-        self._bar = open_bar(shown, unit=f" {unit}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
-
-    def set_count(self, count: int) -> None:
-        """Set the number of items done."""
-        self._bar.update(count - self.count)
-        self.count = count
+@contextmanager
+def item_progress(unit: str, *, shown: bool = True) -> Iterator[Callable[[int], None]]:
+    """A function that shows a number of items done, of an unknown total."""
+    with open_bar(shown, unit=f" {unit}") as bar:
+        yield lambda count: bar.update(count - bar.n)

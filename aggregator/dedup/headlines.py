@@ -13,17 +13,14 @@ def title_similarity(a: str, a_lang: str, b: str, b_lang: str) -> float:
     """Cosine of the counted index terms of two headlines, 0..1; 0 when one of them has no terms."""
     first, second = _term_counts(a, a_lang), _term_counts(b, b_lang)
     product = sum(first[term] * second[term] for term in first.keys() & second.keys())
+    norms = [sum(n * n for n in counts.values()) for counts in (first, second)]
     # One square root of the product: headlines of 2 and of 10 terms can then meet a boundary exactly.
-    return product / math.sqrt(_squared_norm(first) * _squared_norm(second)) if product else 0.0
+    return product / math.sqrt(norms[0] * norms[1]) if product else 0.0
 
 
 @lru_cache(maxsize=4096)
 def _term_counts(title: str, lang: str) -> Counter[str]:
     return Counter(tokenizer.tokenize(title, lang))
-
-
-def _squared_norm(counts: Counter[str]) -> int:
-    return sum(n * n for n in counts.values())
 
 
 def title_terms(title: str, lang: str) -> frozenset[str]:

@@ -106,7 +106,7 @@ def _rank(query: str, words: EventWords) -> tuple[int, int, bool, int] | None:
         terms = frozenset(_query_terms(query, lang))
         in_title = terms & words.title_terms
         matched = len(in_title | terms & words.other_terms)
-        if matched * 2 >= len(terms) > 0 and has_quoted(title, query, lang):
+        if matched * 2 >= len(terms) > 0 and has_quoted(query, lang, title):
             found.append((len(terms) - matched, -len(in_title)))
     if not found:
         return None

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 import msgspec
@@ -142,8 +141,11 @@ class Segments:
 
     async def read(self, suffixes_by_space: Mapping[str, Sequence[bytes]]) -> Snapshot:
         """Read keys (without tags) from all live segments of their spaces: one round trip."""
-        builders = {space: partial(_with_tag, suffixes) for space, suffixes in suffixes_by_space.items()}
-        return await self.read_keys(builders)
+
+        def builder(suffixes: Sequence[bytes]) -> KeyBuilder:
+            return lambda tag, _: [tag + suffix for suffix in suffixes]
+
+        return await self.read_keys({space: builder(own) for space, own in suffixes_by_space.items()})
 
     async def read_keys(self, builders: Mapping[str, KeyBuilder], others: Sequence[bytes] = ()) -> Snapshot:
         """Read the keys that each space's builder returns, and ``others``, which belong to no segment.
@@ -256,7 +258,3 @@ class Segments:
 
     def _stored_head(self, space: str) -> StoredValue[SpaceHead]:
         return StoredValue(self._store, keys.space_head(space), _HEAD_FORMAT)
-
-
-def _with_tag(suffixes: Sequence[bytes], tag: bytes, _: SketchWidth) -> list[bytes]:
-    return [tag + suffix for suffix in suffixes]

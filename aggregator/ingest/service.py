@@ -25,7 +25,7 @@ from aggregator.analysis.source import spelled_as, with_source
 from aggregator.concurrency import current_caller
 from aggregator.dedup.grouping import is_stored_copy
 from aggregator.dedup.policy import PolicyProfiles
-from aggregator.domain import Analysis, AnalyzeMany, Answer, Article, ArticleRecord
+from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError, InvalidInput, NotFound
 from aggregator.index import Index, keys
 from aggregator.index.bindings import BindingSnapshot, bindings_under
@@ -204,7 +204,9 @@ class IngestService:
             removed = await self._index.articles.delete(
                 id_,
                 sources=sources,
-                is_copy=self._is_copy,
+                is_copy=lambda later, earlier: is_stored_copy(
+                    later, earlier, self._profiles.select("", later.source).policy
+                ),
                 before_removal=self._refuse_text if take_down else None,
                 undo=undo,
             )
@@ -230,9 +232,6 @@ class IngestService:
         shadow = await self._index.segments.read(dict.fromkeys(self._index.shadow_spaces, (key,)))
         texts = [refused_text(each.binding) for each in (known, *bindings_under(shadow, key))]
         await self._index.takedowns.add(known.binding.id, texts)
-
-    def _is_copy(self, later: ArticleRecord, earlier: ArticleRecord) -> bool:
-        return is_stored_copy(later, earlier, self._profiles.select("", later.source).policy)
 
     @property
     def _withholds(self) -> bool:

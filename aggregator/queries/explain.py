@@ -15,13 +15,12 @@ from aggregator.dedup.grouping import stored_evidence
 from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles
 from aggregator.dedup.verdict import (
     compare_pair,
+    compare_with_readers_versions,
     figures_are_news,
-    has_other_figures,
     headline_similarity,
-    is_reversed,
     shares_enough,
 )
-from aggregator.domain import AnalyzeMany, Article, ArticleRecord, build_record
+from aggregator.domain import AnalyzeMany, Article, ArticleRecord, Match, MatchRule, Outcome, build_record
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.index.codec.record_codec import decompress_text
@@ -128,6 +127,7 @@ def explain(
     figures_of = missing_figures(*texts, *langs) if texts else (None, None)
     is_match, reason = compare_pair(later, earlier, evidence, policy) if comparable else (False, "")
     are_news = is_match and figures_are_news(earlier, later, policy)
+    outcome = _outcome(later, earlier, evidence, policy) if is_match else Outcome("new")
     if comparable:
         summary = _summary(evidence, headlines, policy, is_match) + _REASON_NOTES[reason]
         shares = not is_match and shares_enough(later, earlier, evidence, policy)
@@ -135,6 +135,8 @@ def explain(
         if are_news:
             why = "updates_are_new is on" if policy.updates_are_new else "in short texts they are the news"
             summary += f" But their figures differ, and {why}: the later one is related."
+        elif is_match:
+            summary += _keep_note(outcome, policy)
     else:
         one_language, other = "Analyzed with different models", f"Different languages ({a.lang} and {b.lang})"
         cause = one_language if a.lang == b.lang else other
@@ -167,18 +169,40 @@ def explain(
             length_ratio=round(overlap.size_ratio, 3),
         ),
         similarity=round(evidence.similarity, 3),
-        related_similarity=relatedness.similarity if relatedness else 0.0,
         relatedness=relatedness,
         headline_similarity=round(headlines, 3),
         same_outlet=evidence.same_outlet,
         hours_apart=None if evidence.hours_apart is None else round(evidence.hours_apart, 2),
         common_figures=len({*a.figures} & {*b.figures}),
-        is_copy=is_match and not are_news,
-        updated_figures=is_match and has_other_figures(later, earlier, evidence.same_outlet),
-        reversed=is_match and is_reversed(later, earlier),
+        is_copy=outcome.match is not None and not are_news,
+        keep=outcome.keep or are_news,
+        updated_figures=outcome.updated_figures,
+        reversed=outcome.reversed,
         shared_passages=passages[0][0],
         policy=profile,
     )
+
+
+def _outcome(later: ArticleRecord, earlier: ArticleRecord, evidence: Evidence, policy: Policy) -> Outcome:
+    """The outcome for the later of two matching articles if the crawler has the earlier one alone."""
+    rule: MatchRule = "exact" if later.text_hash == earlier.text_hash else "overlap"
+    match = Match(earlier.id, 0, earlier.id, 0, evidence.distance, None, rule)
+    outcome, same_outlet = Outcome("duplicate", match=match), evidence.same_outlet
+    return compare_with_readers_versions(outcome, later, earlier, [], policy, same_outlet, same_outlet)
+
+
+def _keep_note(outcome: Outcome, policy: Policy) -> str:
+    """Whether a crawler stores the later of two articles that match, and why."""
+    if outcome.adds is None:
+        return " But as versions of one outlet that share less than half, the later one is related."
+    new = f"{outcome.adds:.0%} of its words are new"
+    if not outcome.keep:
+        is_changed = outcome.updated_figures or outcome.reversed
+        note = "; a correction counts from the same outlet only" if is_changed else ""
+        return f" The later one is dropped (keep: false): {new}, less than {policy.keep_if_adds:.0%}{note}."
+    why = "it contains the earlier one and is longer" if outcome.fuller else "it corrects the earlier one"
+    why = new if outcome.adds >= policy.keep_if_adds else why
+    return f" The later one is kept (keep: true) unless other copies have the same: {why}."
 
 
 def _in_order(first: ComparedArticle, second: ComparedArticle) -> tuple[ComparedArticle, ComparedArticle]:

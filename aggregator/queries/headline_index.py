@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
-
-import numpy as np
-import numpy.typing as npt
 
 from aggregator.domain import StreamItem, arrival_ms_of
 from aggregator.errors import StoreUnavailable
 from aggregator.index import Index
-from aggregator.index.codec.postings import ArticleNumbers, is_among
+from aggregator.index.codec.postings import newest_missing
 from aggregator.queries.headline_table import HeadlineTable
 
 # Articles per space that the first search waits for: about 0.1 s.
@@ -106,7 +103,7 @@ class HeadlineIndex:
         archive, known = self._index.articles, self.table.numbers()
         spaces = self._index.spaces
         parts = [await archive.numbers(space) for space in spaces]
-        numbers, owners = await asyncio.to_thread(_newest_missing, parts, known)
+        numbers, owners = await asyncio.to_thread(newest_missing, parts, known)
         for at in range(0, len(numbers), BATCH_ARTICLES):
             if self.table.is_full:
                 return
@@ -146,14 +143,3 @@ class HeadlineIndex:
                 self.table.add(item)
             if at % 50 == 49:
                 await asyncio.sleep(0)
-
-
-def _newest_missing(
-    parts: Sequence[ArticleNumbers], known: ArticleNumbers
-) -> tuple[ArticleNumbers, npt.NDArray[np.int64]]:
-    """Numbers of all parts that are not ``known``, newest first, and the part of each; 1 s for 10^7."""
-    numbers = np.concatenate(parts)
-    owners = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    missing = np.flatnonzero(~is_among(numbers, np.sort(known)))
-    newest_first = missing[np.argsort(numbers[missing])[::-1]]
-    return numbers[newest_first], owners[newest_first]

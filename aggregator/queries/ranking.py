@@ -50,7 +50,6 @@ class RelatedOptions:
             and (self.lang is None or record.lang == self.lang)
             and (not self.sources or source in self.sources)
             and source not in self.exclude_sources
-            and record.id not in self.exclude_ids
         )
 
     def log_weight(self, found: ScoredArticle, question_ms: int, now_ms: int) -> float:

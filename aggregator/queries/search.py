@@ -127,7 +127,8 @@ class ArticleSearch:
             if number in stored
         }
         by_number |= {n: result for n, result in special.items() if after is None or result.key < after}
-        quoted = [result for result in by_number.values() if _has_quoted(result.article.record, query)]
+        records = {n: result.article.record for n, result in by_number.items()}
+        quoted = [by_number[n] for n, r in records.items() if has_quoted(query, r.lang, r.title, r.source)]
         total -= len(by_number) - len(quoted)  # of this page: rows hold stems
         found = sorted(quoted, key=lambda result: result.key, reverse=True)
         is_cut = len(top) == limit + SPARE_RECORDS
@@ -227,10 +228,6 @@ def _compare(article: StoredArticle, group: TermGroup) -> FoundArticle | None:
     in_headline = len(set(headline).intersection(group.terms))
     key = score(missing, in_headline, record.publication_ms // 1000), record.number
     return FoundArticle(article, missing, key)
-
-
-def _has_quoted(record: ArticleRecord, query: str) -> bool:
-    return any(has_quoted(text, query, record.lang) for text in (record.title, record.source))
 
 
 def missing_words(record: ArticleRecord, query: str) -> list[str]:

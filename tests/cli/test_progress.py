@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from aggregator.cli.progress import THROTTLED_LABEL, ItemProgress, open_bar, show_counts
+from aggregator.cli.progress import THROTTLED_LABEL, item_progress, open_bar, show_counts
 
 
 class Terminal(io.StringIO):
@@ -24,15 +24,14 @@ def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 def test_there_is_no_bar_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log file must not fill with bars; counting works all the same."""
+    """A log file must not fill with bars."""
     monkeypatch.setattr("sys.stderr", output := io.StringIO())
-    with open_bar(True, total=100) as read, ItemProgress("articles") as done:
+    with open_bar(True, total=100) as read, item_progress("articles") as show_count:
         read.update(50)
         show_counts(read, {"new": 1}, throttled=True)
-        done.set_count(3)
+        show_count(3)
 
     assert open_bar(True).disable
-    assert done.count == 3
     assert output.getvalue() == ""
 
 
@@ -70,8 +69,8 @@ def test_throttling_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_error_of_the_work_is_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bar is removed first."""
     terminal = open_terminal(monkeypatch)
-    with pytest.raises(ValueError, match="no luck"), ItemProgress("articles") as done:
-        done.set_count(1)
+    with pytest.raises(ValueError, match="no luck"), item_progress("articles") as show_count:
+        show_count(1)
         raise ValueError("no luck")
 
     assert terminal.getvalue().endswith("\r")

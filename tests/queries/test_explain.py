@@ -141,6 +141,45 @@ async def test_the_configured_policy_is_explained() -> None:
     assert "by the policy hamming: their fingerprints differ in" in found.summary
 
 
+TOLL = "At least 12 people were hurt. " + story(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "reason"),
+    [
+        (edited(TOLL, 2), "Radio", " are new, less than 20%."),
+        (TOLL + " " + story(7), "Radio", " of its words are new."),
+        (f"{TOLL} {' '.join(story(7).split()[:60])}", "Radio", "it contains the earlier one and is longer."),
+        (TOLL.replace("12", "15"), "Wire", "it corrects the earlier one."),
+        (TOLL.replace("12", "15"), "Radio", "a correction counts from the same outlet only."),
+    ],
+)
+async def test_whether_the_later_copy_is_kept_is_explained(text: str, source: str, reason: str) -> None:
+    """As the crawler was answered, in a field and a sentence with the reason."""
+    newsroom = core(MemoryStore())
+    await newsroom.post("first", TOLL, source="Wire", title="Ferry sold")
+    answer = await newsroom.post("later", text, source=source, title="Ferry sold")
+    found = await newsroom.explain.explain_pair("later", "first")
+
+    assert answer.outcome.verdict == "duplicate" and found.is_copy
+    assert found.keep == answer.outcome.keep
+    assert f"(keep: {str(found.keep).lower()})" in found.summary and found.summary.endswith(reason)
+
+
+async def test_a_version_that_follows_is_explained() -> None:
+    """Of one outlet and with less than half of the earlier one it is related, as it was answered."""
+    newsroom = core(MemoryStore(), policy=Policy(same_outlet_containment=0.3))
+    first, other = story(1, 40).split(". "), story(2, 40).split(". ")
+    await newsroom.post("first", ". ".join(first), source="Wire", title="Ferry sold")
+    text = ". ".join((*first[:16], *other[:24]))
+    answer = await newsroom.post("later", text, source="Wire", title="Ferry sold")
+    found = await newsroom.explain.explain_pair("later", "first")
+
+    assert (answer.outcome.verdict, answer.outcome.follows) == ("related", "first")
+    assert (found.is_copy, found.keep) == (False, True)
+    assert found.summary.endswith("share less than half, the later one is related.")
+
+
 async def test_a_pair_that_a_second_outlet_would_confirm_is_explained() -> None:
     """The later article quotes the end of the earlier one at length, below a different lead."""
     newsroom = core(MemoryStore())
@@ -190,7 +229,7 @@ async def test_articles_in_different_languages_are_no_copies() -> None:
     assert found.summary.startswith(
         "Different languages (en and de): not compared, neither as copies nor as related."
     )
-    assert found.relatedness is None and found.related_similarity == 0
+    assert found.relatedness is None and found.keep
 
 
 async def test_a_template_with_other_names_is_explained() -> None:

@@ -170,8 +170,9 @@ async def test_an_explanation_shows_the_similarity_of_the_ranking() -> None:
     await newsroom.post("b", FLOOD[1])
     (item,) = await newsroom.related.of_id("a")
     explained = await newsroom.explain.explain_pair("a", "b")
-    assert explained.related_similarity == pytest.approx(item.similarity, abs=0.001)
-    assert explained.related_similarity != explained.similarity
+    assert explained.relatedness
+    assert explained.relatedness.similarity == pytest.approx(item.similarity, abs=0.001)
+    assert explained.relatedness.similarity != explained.similarity
 
 
 async def test_articles_that_share_rare_terms_are_related() -> None:

@@ -225,7 +225,7 @@ async def test_many_numbers_are_sorted_beside_the_event_loop(monkeypatch: pytest
         threads.add(threading.current_thread())
         return sort(*args)
 
-    for module, name in ((articles, "_not_expired"), (headline_index, "_newest_missing")):
+    for module, name in ((articles, "_not_expired"), (headline_index, "newest_missing")):
         monkeypatch.setattr(module, name, partial(recorded, getattr(module, name)))
     newsroom = core(MemoryStore())
     await newsroom.post("a1", text(1), title="Otters")

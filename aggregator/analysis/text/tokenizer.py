@@ -118,11 +118,11 @@ def has_phrase(terms: Sequence[str], phrase: tuple[str, ...]) -> bool:
     return any(tuple(terms[at : at + size]) == phrase for at in range(len(terms) - size + 1))
 
 
-def has_quoted(text: str, query: str, lang: str) -> bool:
-    """Whether a text has what is in quotes in a query, in this form but for accents."""
-    quoted = PHRASE.findall(query)
-    said = [*map(unaccented, words(text, lang))] if quoted else []
-    return all(has_phrase(said, tuple(map(unaccented, words(each, lang)))) for each in quoted)
+def has_quoted(query: str, lang: str, *texts: str) -> bool:
+    """Whether one of the texts has what is in quotes in a query, in this form but for accents."""
+    quoted = [tuple(map(unaccented, words(each, lang))) for each in PHRASE.findall(query)]
+    said = [[*map(unaccented, words(text, lang))] for text in texts] if quoted else [[]]
+    return any(all(has_phrase(text, phrase) for phrase in quoted) for text in said)
 
 
 def split_text(text: str, lang: str) -> SplitText:

@@ -250,13 +250,9 @@ def to_csv(items: Iterable[EventItem]) -> str:
         times_ms = item.at_ms, item.published_at_ms, item.arrived_ms
         times = ["" if ms is None else f"{to_datetime(ms):%Y-%m-%dT%H:%M:%SZ}" for ms in times_ms]
         facts = (item.source, item.title, item.url, item.lang, "yes" if item.doubtful else "", item.id)
-        writer.writerow(map(_safe_cell, (*times, *facts, item.copy_of, item.basis)))
+        cells = (*times, *facts, item.copy_of, item.basis)
+        writer.writerow(["'" + cell if _FORMULA_START.match(cell) else cell for cell in cells])
     return text.getvalue()
-
-
-def _safe_cell(value: str) -> str:
-    """The value, behind an apostrophe if a spreadsheet would take it for a formula."""
-    return "'" + value if _FORMULA_START.match(value) else value
 
 
 async def _load(request: web.Request, id_: str) -> tuple[Event, tuple[EventItem, ...]]:

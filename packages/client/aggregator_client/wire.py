@@ -474,12 +474,12 @@ class ExplainOut(Struct):
     ]
     overlap: Annotated[OverlapOut, doc("Wording in common.")]
     similarity: Annotated[float, doc("Cosine of the main terms, 0 to 1.", 0.61)]
-    related_similarity: Annotated[float, doc("Cosine by which related articles are ranked, 0 to 1.", 0.66)]
     headline_similarity: Annotated[float, doc("Share of headline words in common, 0 to 1.", 0.4)]
     same_outlet: Annotated[bool, doc("Whether both have the same source.", False)]
     hours_apart: Annotated[float | None, doc("Hours between the two times; null: one is unknown.", 1.5)]
     common_figures: Annotated[int, doc("Number of numbers in common.", 2)]
     is_copy: Annotated[bool, doc("Whether the rules take one for a duplicate of the other.", True)]
+    keep: Annotated[bool, doc("Whether to store the later one if only the earlier one is stored.", False)]
     updated_figures: UpdatedFigures
     reversed: Reversed
     shared_passages: Annotated[

@@ -455,8 +455,6 @@ export interface ExplainOut {
   overlap: OverlapOut;
   /** Cosine of the main terms, 0 to 1. */
   similarity: number;
-  /** Cosine by which related articles are ranked, 0 to 1. */
-  related_similarity: number;
   /** Share of headline words in common, 0 to 1. */
   headline_similarity: number;
   /** Whether both have the same source. */
@@ -467,6 +465,8 @@ export interface ExplainOut {
   common_figures: number;
   /** Whether the rules take one for a duplicate of the other. */
   is_copy: boolean;
+  /** Whether to store the later one if only the earlier one is stored. */
+  keep: boolean;
   /** Whether it repeats an article with other numbers, such as a new toll. */
   updated_figures: boolean;
   /** Whether it repeats an article with a word replaced by its opposite. */

@@ -20,7 +20,7 @@ async def test_explain_accepts_ids_and_articles(client: Client, stored: None) ->
         "length_ratio": 0.0,
     }  # fmt: skip
     assert (body["headline_similarity"], body["same_outlet"], body["hours_apart"]) == (0.2, False, None)
-    assert body["related_similarity"] == 0.6
+    assert (body["is_copy"], body["keep"]) == (False, True)
     assert len(body["differing_bits"]) == body["distance"]
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from aggregator.cli.ingest import format_counts, iter_batches
 from aggregator.cli.ingest_targets import open_target
-from aggregator.cli.progress import ItemProgress
+from aggregator.cli.progress import item_progress
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.jsonl import Line
@@ -33,12 +33,12 @@ async def _load(file: Path, columns: Mapping[str, str], args: argparse.Namespace
     counts: Counter[str] = Counter()
     args.files = [str(file)]  # open_target counts the input files
     args.backfill = True
-    with ItemProgress("articles loaded", shown=not args.no_progress) as progress:
+    with item_progress("articles loaded", shown=not args.no_progress) as show_count:
         async with open_target(args, settings) as target:
             for batch in iter_batches(iter_lines(file, columns)):
                 for reply in await target.send(batch, dry_run=False):
                     counts[reply.verdict or "bad"] += 1  # no verdict: rejected
-                progress.set_count(counts.total())
+                show_count(counts.total())
     print(f"loaded {format_counts(counts)}", file=sys.stderr)
     return counts["bad"]
 

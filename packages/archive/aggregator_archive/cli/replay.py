@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import msgspec
 
 from aggregator import jsonl
 from aggregator.app import build_burst_rule
-from aggregator.cli.progress import ItemProgress
+from aggregator.cli.progress import item_progress
 from aggregator.errors import EXIT_OK
 from aggregator.settings import Settings
 from aggregator_archive import replay as replaying
@@ -30,23 +31,24 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Write one line per event, or with ``--preview`` the number of alerts. Raises InvalidInput."""
     jsonl.check_readable(args.files)
-    rule = build_burst_rule(settings)
+    rule, counts = build_burst_rule(settings), Counter[str]()
     with (
-        ItemProgress("articles", shown=not args.no_progress) as progress,
+        item_progress("articles", shown=not args.no_progress) as show_count,
         jsonl.open_output(args.out) as write,
     ):
-        rows = require_dated(_counted(read_rows(args.files), progress))
+        rows = require_dated(_counted(read_rows(args.files), counts, show_count))
         if args.preview is not None:
             _write_preview(rows, rule, args.preview, write)
             return EXIT_OK
         events = _write_events(rows, rule, write)
-    print(f"{progress.count} articles, {events} event{'s' * (events != 1)}", file=sys.stderr)
+    print(f"{counts['articles']} articles, {events} event{'s' * (events != 1)}", file=sys.stderr)
     return EXIT_OK
 
 
-def _counted(rows: Rows, progress: ItemProgress) -> Iterator[dict[str, Any]]:
+def _counted(rows: Rows, counts: Counter[str], show_count: Callable[[int], None]) -> Iterator[dict[str, Any]]:
     for row in rows:
-        progress.set_count(progress.count + 1)
+        counts["articles"] += 1
+        show_count(counts["articles"])
         yield row
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from aggregator.analysis.analyzer import space_name
 from aggregator.analysis.models import Model, extractor_class
-from aggregator.cli.progress import ItemProgress
+from aggregator.cli.progress import item_progress
 from aggregator.errors import EXIT_OK, ConfigurationError, InvalidInput
 from aggregator.extensions import TFIDF_PCA
 from aggregator.settings import Settings
@@ -33,9 +33,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     out = Path(args.out)
     _check_outputs(args)
     model: Model
-    with ItemProgress("articles", shown=not args.no_progress) as progress:
+    with item_progress("articles", shown=not args.no_progress) as show_count:
         if args.features == TFIDF_PCA:
-            fitted = fit_file(args.files, args.group, out, rules, progress=progress.set_count, **common).model
+            fitted = fit_file(args.files, args.group, out, rules, progress=show_count, **common).model
             card = model_card(fitted, out.name, out.stat().st_size, _OWN_LIMITS)
             contents = f"{len(fitted.vocabulary)} terms, {rules.components} components"
             model = fitted
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         else:
             extractor = cast("type[FittedByFile]", extractor_class(args.features))
             model, contents, card = extractor.fit_file(
-                args.files, args.group, out, limits=_OWN_LIMITS, progress=progress.set_count, **common
+                args.files, args.group, out, limits=_OWN_LIMITS, progress=show_count, **common
             )
     if args.card:
         Path(args.card).write_text(card, encoding="utf-8")

@@ -199,7 +199,7 @@ async def test_an_option_that_does_not_exist_is_refused() -> None:
     assert results == [
         f"TypeError on_failure: {no_such}did you mean onFailure?",
         f"TypeError deadlineS: {no_such}did you mean deadlineMs?",
-        "TypeError deadlineMs, batchDeadlineMs: expected a number above 0, found string 500.",
+        "TypeError deadlineMs: expected number, found string.",
         f"TypeError timeout: {no_such}allowed: key, deadlineMs, batchDeadlineMs, onFailure, concurrency, "
         "backfill, log.",
         f"TypeError backfil: {no_such}did you mean backfill?",
@@ -208,6 +208,53 @@ async def test_an_option_that_does_not_exist_is_refused() -> None:
         "true",
     ]
     assert requests == [("DELETE", "/v1/articles/a?undo=true&take_down=false")]
+
+
+async def test_options_of_another_type_are_refused_by_name() -> None:
+    """As by the Python client: `"8"` for a number would let nothing or everything through."""
+    code = """
+        const { Client } = await import(process.argv[1]);
+        const options = [
+          { concurrency: "8" }, { concurrency: 2.5 }, { concurrency: 0 }, { batchDeadlineMs: 0 },
+          { deadlineMs: NaN }, { key: 5 }, { key: "schlüssel" }, { backfill: "false" },
+          { onFailure: "close" }, { log: "file" }, { log: {} }, null, "closed",
+          { key: null, concurrency: null, log: undefined },
+          { key: "key\\n" },
+        ];
+        const calls = [
+          ...options.map((given) => async () => typeof new Client("http://a.example/", given)),
+          async () => new Client(new URL("http://a.example/")),
+          async () => new Client("http://"),
+          () => new Client("http://a.example").submitMany([], { dryRun: "false" }),
+          () => new Client("http://a.example").delete("a", { takeDown: "false" }),
+        ];
+        const results = calls.map((call) => call().then(String, (error) => `${error.name} ${error.message}`));
+        console.log(JSON.stringify(await Promise.all(results)));
+    """
+    results = await run_code(code, "")
+
+    names = "key, deadlineMs, batchDeadlineMs, onFailure, concurrency, backfill, log"
+    assert [result.removeprefix("TypeError ") for result in results] == [
+        "concurrency: expected number, found string.",
+        "concurrency: expected an integer of 1 or more, found 2.5.",
+        "concurrency: expected an integer of 1 or more, found 0.",
+        "batchDeadlineMs: expected a number above 0, found 0.",
+        "deadlineMs: expected a number above 0, found NaN.",
+        "key: expected string, found number.",
+        "key: it has a character that no key has.",
+        "backfill: expected boolean, found string.",
+        "onFailure: expected 'open' or 'closed', found 'close'.",
+        "log: expected object, found string.",
+        "log: expected an object with the functions warn and error.",
+        f"options: expected an object with {names}, found null.",
+        f"options: expected an object with {names}, found string.",
+        "object",
+        "object",
+        "url: expected string, found object.",
+        "'http://' is not an http:// or https:// URL.",
+        "dryRun: expected boolean, found string.",
+        "takeDown: expected boolean, found string.",
+    ]
 
 
 async def test_a_failed_batch_loses_no_decision() -> None:

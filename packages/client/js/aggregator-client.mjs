@@ -33,7 +33,10 @@ const BATCH_LINES = 256;
 const WARNING_INTERVAL_MS = 60_000;
 const ERROR_SHARE = 0.01;
 const RETRYABLE_STATUSES = new Set([408, 429, 502, 503, 504]);
-const CLIENT_OPTIONS = ["key", "deadlineMs", "batchDeadlineMs", "onFailure", "concurrency", "backfill", "log"];
+const CLIENT_OPTIONS = {
+  key: "string", deadlineMs: "number", batchDeadlineMs: "number", onFailure: "string", concurrency: "number",
+  backfill: "boolean", log: "object",
+};
 const UNREACHED_KINDS = new Set(["connection_refused", "name_resolution", "tls"]); // nothing was sent
 const TAKEN_DOWN = "taken_down";
 const FORGOTTEN = "The store of the service had forgotten what it held; see its /readyz";
@@ -131,28 +134,35 @@ class Outcomes {
 export class Client {
   /** @param {string} [url] @param {import("./aggregator-client.mjs").ClientOptions} [options] */
   constructor(url = "http://127.0.0.1:8080", options = {}) {
-    checkNames(options, CLIENT_OPTIONS);
+    checkOptions({ url }, { url: "string" });
+    checkOptions(options, CLIENT_OPTIONS);
     const onFailure = options.onFailure ?? "open";
-    if (!/^https?:\/\//.test(url)) throw new TypeError(`${url} is not an http:// or https:// URL.`);
+    if (!/^https?:\/\/[^/?#]/.test(url)) throw new TypeError(`'${url}' is not an http:// or https:// URL.`);
     if (onFailure !== "open" && onFailure !== "closed") {
-      throw new TypeError("onFailure: expected 'open' or 'closed'.");
+      throw new TypeError(`onFailure: expected 'open' or 'closed', found '${onFailure}'.`);
     }
-    this._url = url.replace(/\/$/, "");
+    const key = (options.key ?? "").trim(); // a key that was read from a file ends with a newline
+    if (!/^[ -~]*$/.test(key)) throw new TypeError("key: it has a character that no key has.");
+    this._url = url.replace(/\/+$/, "");
     /** @type {Record<string, string>} */
-    this._headers = options.key ? { Authorization: `Bearer ${options.key}` } : {};
+    this._headers = key ? { Authorization: `Bearer ${key}` } : {};
     this._deadlineMs = options.deadlineMs ?? 2_000;
     this._batchDeadlineMs = options.batchDeadlineMs ?? 60_000;
-    for (const limitMs of [this._deadlineMs, this._batchDeadlineMs]) {
-      if (typeof limitMs === "number" && limitMs > 0) continue;
-      throw new TypeError(`deadlineMs, batchDeadlineMs: expected a number above 0, found ${typeof limitMs} ${limitMs}.`);
+    for (const [name, limitMs] of [["deadlineMs", this._deadlineMs], ["batchDeadlineMs", this._batchDeadlineMs]]) {
+      if (!(limitMs > 0)) throw new TypeError(`${name}: expected a number above 0, found ${limitMs}.`);
     }
     this._failsOpen = onFailure === "open";
     this._query = options.backfill ? "?backfill=true" : "";
     this._log = options.log ?? console;
+    if (typeof this._log.warn !== "function" || typeof this._log.error !== "function") {
+      throw new TypeError("log: expected an object with the functions warn and error.");
+    }
     // Failing closed, the caller gets an exception for each article, so there is nothing to log.
     this._outcomes = new Outcomes(this._log, this._failsOpen);
     this._freeSlots = options.concurrency ?? 8;
-    if (!(this._freeSlots >= 1)) throw new TypeError("concurrency: expected 1 or more.");
+    if (!Number.isInteger(this._freeSlots) || this._freeSlots < 1) {
+      throw new TypeError(`concurrency: expected an integer of 1 or more, found ${this._freeSlots}.`);
+    }
     /** @type {Array<() => void>} */
     this._waiting = [];
   }
@@ -179,7 +189,7 @@ export class Client {
 
   /** @param {Iterable<ArticleIn>} articles @param {{dryRun?: boolean}} [options] */
   async submitMany(articles, options = {}) {
-    checkNames(options, ["dryRun"]);
+    checkOptions(options, { dryRun: "boolean" });
     if (typeof articles === "string") throw new TypeError("articles: expected an array, found one string.");
     const all = [...articles];
     /** @type {Decision[]} */
@@ -247,7 +257,7 @@ export class Client {
 
   /** @param {string} id @param {{undo?: boolean, takeDown?: boolean}} [options] */
   async delete(id, options = {}) {
-    checkNames(options, ["undo", "takeDown"]);
+    checkOptions(options, { undo: "boolean", takeDown: "boolean" });
     const { undo, takeDown } = options;
     const given = { ...(undo ? { undo } : {}), ...(takeDown === undefined ? {} : { take_down: takeDown }) };
     return this._delete(id, queryOf(given));
@@ -498,11 +508,18 @@ export class Client {
 }
 
 /**
- * Throws TypeError for an option that does not exist, which would silently have no effect.
+ * Throws TypeError for an option that does not exist, which would silently have no effect, or of another type.
  *
- * @param {object} options @param {string[]} names
+ * @param {Record<string, any>} options null and undefined: not given @param {Record<string, string>} types
  */
-function checkNames(options, names) {
+function checkOptions(options, types) {
+  const names = Object.keys(types);
+  if (options === null || typeof options !== "object") {
+    throw new TypeError(`options: expected an object with ${names.join(", ")}, found ${options === null ? "null" : typeof options}.`);
+  }
+  const wrong = names.find((name) => ![types[name], "undefined"].includes(typeof (options[name] ?? undefined)));
+  // The value is not shown, as it may be the key.
+  if (wrong) throw new TypeError(`${wrong}: expected ${types[wrong]}, found ${typeof options[wrong]}.`);
   const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown === undefined) return;
   const best = names.map((name) => ({ name, likeness: likeness(unknown, name) })).sort((a, b) => b.likeness - a.likeness)[0];

@@ -64,7 +64,6 @@ def order(found: Sequence[ScoredArticle], options: RelatedOptions, question_age_
         (RelatedOptions(sources=("post", "gazette")), True),
         (RelatedOptions(sources=("gazette",)), False),
         (RelatedOptions(exclude_sources=("gazette", "post")), False),
-        (RelatedOptions(exclude_ids=("a",)), False),
         (RelatedOptions(lang="de"), False),
     ],
 )

@@ -103,7 +103,7 @@ class Columns:
         return values[int(ends[row - 1]) if row else 0 : int(ends[row])]
 
 
-def repeated_ids_problem(count: int, named_by: str = "id") -> str:
+def repeated_ids_problem(count: int, named_by: str) -> str:
     """A sentence on rows whose id an earlier row has, too, and how results name rows; empty if none are."""
     problem = "rows with the id (without one: the URL or text) of an earlier row"
     return f"{problem}: {count:,}; results name rows by {named_by}" if count else ""

@@ -15,6 +15,7 @@ from aggregator.dedup.policy import Policy
 from aggregator.errors import InvalidInput
 from aggregator.runtime import demo
 from aggregator_archive.notebook import Deduplicator
+from aggregator_archive.notebook.deduplicator import RESULT_COLUMNS
 from tests.cli.helpers import run
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -45,17 +46,28 @@ def test_columns_have_one_value_per_row() -> None:
         "group": [0, None, 0],
         "verdict": ["new", "invalid", "duplicate"],
         "original": [None, None, "a"],
+        "original_row": [None, None, 0],
         "distance": [None, None, 0],
         "similarity": [None, None, 1.0],
         "problem": ["", "The row has neither text, html nor title.", ""],
     }
 
 
-def test_repeated_ids_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    """``original`` names a row by its id, which two rows have here."""
-    Deduplicator().run([{"id": 7, "text": FERRY}, {"id": 7, "text": "The swing bridge is shut."}])
+def test_the_position_names_one_of_two_rows_of_one_id(capsys: pytest.CaptureFixture[str]) -> None:
+    """``original`` names both; positions count invalid rows, too, whatever the index of a frame."""
+    texts = ["The swing bridge is shut.", None, FERRY, FERRY]
+    frame = pandas.DataFrame({"id": [7] * 4, "text": texts}, index=[3, 2, 1, 0])
 
-    assert "earlier row: 1; results" in capsys.readouterr().err
+    columns = Deduplicator().run(frame)
+
+    assert (columns["original"][3], columns["original_row"][3]) == ("7", 2)
+    assert "earlier row: 2; results name rows by original_row\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("table", [[], pandas.DataFrame(), pandas.DataFrame({"text": []})])
+def test_an_empty_table_gives_empty_columns(table: Any) -> None:
+    """A filter may leave no row."""
+    assert Deduplicator().run(table) == {name: [] for name in RESULT_COLUMNS}
 
 
 def test_ids_of_a_column_that_lacks_one() -> None:
@@ -115,7 +127,6 @@ def test_columns_policy_and_representative_can_be_chosen() -> None:
         ({"processes": -1}, [FERRY], "processes: -1 is not 0"),
         ({"within": "7d"}, [FERRY], "within: '7d' is not a span"),
         ({"columns": {"body": "text"}}, [FERRY], "'body' is not one of id, title"),
-        ({}, [], "The table has no rows"),
         ({}, [{"text": object()}], "a value of type object"),
     ],
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import dask.dataframe
 import numpy as np
 import pandas
 import pyarrow
@@ -55,6 +56,8 @@ def test_texts_alone_are_rows(make: Callable[[list[str]], Any]) -> None:
         ({"id": 1}, "columns of equal length"),
         ({"text": "one row"}, "put a single row in a list"),
         (pandas.Series(["a", 1.5]), "Arrow cannot represent"),
+        (type("LazyFrame", (), {"collect": list})(), r"LazyFrame has no rows yet; .* its \.collect\(\)"),
+        (dask.dataframe.from_dict({"text": ["one"]}, npartitions=1), r"its \.compute\(\)"),
     ],
 )
 def test_other_values_are_refused(table: Any, message: str) -> None:

@@ -27,7 +27,7 @@ from aggregator_archive.representatives import choose_representatives
 from aggregator_archive.rows import ARTICLE_FIELDS, CONTENT_FIELDS, blocks_of_rows
 
 POLICIES = ("verified", "hamming")
-RESULT_COLUMNS = ("group", "verdict", "original", "distance", "similarity", "problem")
+RESULT_COLUMNS = ("group", "verdict", "original", "original_row", "distance", "similarity", "problem")
 
 
 class Deduplicator:
@@ -84,19 +84,16 @@ class Deduplicator:
         group       number of the duplicate group, from 0 in order of first row; rows without copies have
                     one of their own; None for unusable rows
         verdict     "new", "duplicate" or "invalid"
-        original    id of the row that a duplicate repeats; None otherwise
+        original    id of the row that a duplicate repeats, original_row its position from 0; None otherwise
         distance    Hamming distance to the original in bits, 0 to 64; None otherwise, and if the two are in
                     different languages
         similarity  cosine of the heaviest terms of both, 0 to 1; None otherwise
         problem     why a row is invalid; empty otherwise
 
         Ids are the column ``id``, else derived from the URL or the text. Dates that cannot be read, repeated
-        ids and invalid rows are reported on stderr. Raises InvalidInput if there are no rows, and as
-        ``read_rows``.
+        ids and invalid rows are reported on stderr. Raises InvalidInput as ``read_rows``.
         """
         articles = list(article_fields(table, self._columns, CONTENT_FIELDS))
-        if not articles:
-            raise InvalidInput("The table has no rows.")
         with TemporaryDirectory(prefix="aggregator-") as directory:
             job = replace(self._job, out_dir=Path(directory))
             prepare_work_dir(job, fresh=False)
@@ -104,7 +101,7 @@ class Deduplicator:
                 result = run_pipeline(job, pool, ProgressListener(), blocks_of_rows(articles))
             chunks = [chunk_metadata(chunk) for chunk in result.chunks]
             dates.total(chunk["dates"] for chunk in chunks).report()
-            if repeated := repeated_ids_problem(result.columns.repeated_ids()):
+            if repeated := repeated_ids_problem(result.columns.repeated_ids(), "original_row"):
                 print(repeated, file=sys.stderr)
             problems = {bad["row"] - 1: bad["reason"] for chunk in chunks for bad in chunk["bad"]}
             for row, reason in list(problems.items())[:1]:
@@ -124,21 +121,18 @@ def _result_columns(
 ) -> Columns:
     """The columns of ``Deduplicator.run``; ``labels`` and ``copy_of`` count usable rows only."""
     result: Columns = {name: [None] * count for name in RESULT_COLUMNS}
+    result["problem"] = [problems.get(at, "") for at in range(count)]
+    result["verdict"] = ["invalid"] * count
+    positions = [at for at in range(count) if at not in problems]
     numbers: dict[int, int] = {}
-    usable = 0
-    for at in range(count):
-        result["problem"][at] = problems.get(at, "")
-        if at in problems:
-            result["verdict"][at] = "invalid"
-            continue
-        original = copy_of[usable]
-        result["group"][at] = numbers.setdefault(labels[usable], len(numbers))
-        result["verdict"][at] = "new" if original == usable else "duplicate"
-        if original != usable:
+    for row, (at, original) in enumerate(zip(positions, copy_of, strict=True)):
+        result["group"][at] = numbers.setdefault(labels[row], len(numbers))
+        result["verdict"][at] = "new" if original == row else "duplicate"
+        if original != row:
             result["original"][at] = columns.id_of(original)
-            result["distance"][at] = _distance(columns, usable, original)
-            result["similarity"][at] = round(cosine(_terms(columns, usable), _terms(columns, original)), 3)
-        usable += 1
+            result["original_row"][at] = positions[original]
+            result["distance"][at] = _distance(columns, row, original)
+            result["similarity"][at] = round(cosine(_terms(columns, row), _terms(columns, original)), 3)
     return result
 
 

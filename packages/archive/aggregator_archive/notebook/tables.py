@@ -30,6 +30,8 @@ def read_rows(table: Any) -> Iterator[Row]:
         return _arrow_rows(table)
     if isinstance(table, Mapping):
         return _rows_of_columns(table)
+    if lazy := next((name for name in ("collect", "compute") if hasattr(table, name)), ""):  # Polars, Dask
+        raise InvalidInput(f"{type(table).__name__} has no rows yet; pass the result of its .{lazy}().")
     if isinstance(table, str | bytes) or not isinstance(table, Iterable):
         raise InvalidInput(
             f"Expected rows, columns or a data frame, got {type(table).__name__}; put one text in a list."

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+import msgspec
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
@@ -25,6 +26,8 @@ from aggregator.index.snapshot import SketchWidth
 from aggregator.index.upkeep.clock_guard import ClockGuard
 from aggregator.index.upkeep.maintenance import SegmentMaintenance
 from aggregator.index.upkeep.spaces import StoredSpace, count_articles
+from aggregator.store.base import Store
+from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.store.periodic_task import PeriodicTask
 from aggregator.time_units import MINUTE_MS
 
@@ -86,15 +89,14 @@ class DetectorTask(PeriodicTask):
 class Scheduler:
     """Runs ``detector`` and ``extra_tasks`` periodically in one replica.
 
-    Counters of the detector since start: ``misfires`` (a run started more than an interval late),
-    ``overlaps`` (the previous one was still running).
+    ``missed_runs``: of the detector, due over an interval ago or while the previous one was running.
     """
 
     def __init__(self, detector: DetectorTask, extra_tasks: Sequence[PeriodicTask] = ()) -> None:
         self.detector = detector
         self._extra_tasks = extra_tasks
         self._scheduler: AsyncIOScheduler | None = None
-        self.misfires = self.overlaps = 0
+        self.missed_runs = 0
 
     @property
     def is_running(self) -> bool:
@@ -131,12 +133,7 @@ class Scheduler:
         scheduler.shutdown(wait=False)  # APScheduler 3.11 would cancel running coroutines
 
     def _on_job_event(self, event: JobEvent) -> None:
-        if event.job_id != self.detector.name:
-            return
-        if event.code == EVENT_JOB_MISSED:
-            self.misfires += 1
-        else:
-            self.overlaps += 1
+        self.missed_runs += event.job_id == self.detector.name
 
 
 async def _wait_for_run(task: PeriodicTask) -> None:
@@ -155,6 +152,7 @@ async def _suppress_cancellation(run: Callable[[], Awaitable[None]]) -> None:
 
 MAINTENANCE_LEASE_KEY = b"{upkeep}leader"
 MAINTENANCE_INTERVAL_S = 5.0
+_BACKUP_FORMAT = ValueFormat(msgspec.msgpack.Decoder(int), "The time of the last backup", int)
 TIME_BUDGET_MS = 250
 STATISTICS_INTERVAL_MS = MINUTE_MS
 
@@ -175,6 +173,11 @@ async def measure_space(index: Index, space: str) -> SpaceStatistics:
     stack = (await index.segments.read({space: ()})).stacks[space]
     found = await count_articles(index.store, space, StoredSpace())
     return SpaceStatistics(found.articles, found.oldest_ms or None, len(stack.tags), stack.sketch_widths[-1])
+
+
+def last_backup(store: Store) -> StoredValue[int]:
+    """The time, in ms, that the last complete ``aggregator backup`` has in its manifest; 0: none."""
+    return StoredValue(store, b"{upkeep}backup", _BACKUP_FORMAT)
 
 
 class IndexMaintenance(PeriodicTask):
@@ -200,7 +203,7 @@ class IndexMaintenance(PeriodicTask):
         self._pending_steps: AsyncIterator[None] | None = None
         self.jobs = SegmentMaintenance(index, expiring_prefixes=expiring_prefixes)
         self.statistics: dict[str, SpaceStatistics] = {}
-        self._statistics_ms = -STATISTICS_INTERVAL_MS
+        self._statistics_ms, self.last_backup_ms = -STATISTICS_INTERVAL_MS, 0
 
     async def acquire(self) -> bool:
         """As of any task; not under an implausible clock, whose observation comes first."""
@@ -243,5 +246,5 @@ class IndexMaintenance(PeriodicTask):
     async def _refresh_statistics(self) -> None:
         now_ms = self._clock()
         if not 0 <= now_ms - self._statistics_ms < STATISTICS_INTERVAL_MS:
-            self._statistics_ms = now_ms
+            self._statistics_ms, self.last_backup_ms = now_ms, await last_backup(self._index.store).read()
             self.statistics = {space: await measure_space(self._index, space) for space in self._index.spaces}

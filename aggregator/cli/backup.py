@@ -7,10 +7,11 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
+from aggregator.background.tasks import last_backup
 from aggregator.backup.creation import (
     Manifest,
     StoreSummary,
@@ -22,7 +23,7 @@ from aggregator.backup.creation import (
     summarize_store,
 )
 from aggregator.backup.restore import loaded, restore_directory, restore_server
-from aggregator.errors import EXIT_OK, ConfigurationError
+from aggregator.errors import EXIT_OK, ConfigurationError, StoreUnavailable
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.clock_guard import ACCEPT_COMMAND, MAX_AHEAD_MS
 from aggregator.runtime.event_loop import run_loop
@@ -42,8 +43,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     try:
         with _store_url(settings) as url:
             summary = run_loop(_summarize(url))
-            backup, manifest = create_backup(url, directory, summary, wall_clock_ms())
-        print(backup)
+            backup, manifest = create_backup(url, directory, summary, now_ms := wall_clock_ms())
+            print(backup)
+            run_loop(_record(url, now_ms))
         print(f"{describe(manifest)}; {time.monotonic() - started_s:.1f} s.", file=sys.stderr)
         for removed in remove_old_backups(directory, args.keep) if args.keep else ():
             print(f"Deleted the older backup {removed}.", file=sys.stderr)
@@ -78,6 +80,12 @@ def _store_url(settings: Settings) -> Iterator[str]:
 async def _summarize(url: str) -> StoreSummary:
     async with checked_store(url, format_version.check) as store:
         return await summarize_store(store)
+
+
+async def _record(url: str, made_ms: int) -> None:
+    with suppress(StoreUnavailable):  # such as a full store: the backup is complete
+        async with checked_store(url, format_version.check) as store:
+            await last_backup(store).edit(lambda _: made_ms)
 
 
 def restore(args: argparse.Namespace, settings: Settings) -> int:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from aggregator import errors
 from aggregator.app import Service, open_service
+from aggregator.background.tasks import last_backup
 from aggregator.errors import AggregatorError, DamagedValue, exit_code
 from aggregator.events.detection.model import LearningStatus
 from aggregator.index.upkeep.spaces import STREAM_READ, StoredSpace, count_articles, registry_of
@@ -162,6 +163,10 @@ async def _check_index(service: Service) -> list[Finding]:
     if untrusted := await service.articles.index.untrusted.read():
         listed = ", ".join(sorted(untrusted))
         findings.append(note("sources", f"Untrusted, so not stored: {listed} (`aggregator audit SOURCE`)."))
+    made_ms = await last_backup(store).read()
+    made = f"was at {format_minute(made_ms)} UTC" if made_ms else "is not known"
+    finding = ok if service.clock() - made_ms < 2 * DAY_MS else note  # as the alert BackupOverdue
+    findings.append(finding("backup", f"The last complete `aggregator backup` of this store {made}."))
     registry = await registry_of(store).read()
     for space in service.articles.index.spaces:
         found = await count_articles(store, space, registry.get(space, StoredSpace()))

@@ -69,13 +69,6 @@ class MetricSpec(Generic[S]):
         return family
 
 
-def _index_spaces(_: StoreInfo, service: Service) -> Iterator[Sample]:
-    for space in service.articles.index.spaces:
-        yield (__version__, space, "serving"), 1.0
-    for space in service.articles.index.shadow_spaces:
-        yield (__version__, space, "shadow"), 1.0
-
-
 def _bytes_per_article(store: StoreInfo, background: Background) -> Iterator[Sample]:
     articles = sum(census.articles for census in background.maintenance.statistics.values())
     if articles:
@@ -105,7 +98,11 @@ STORE_METRICS: tuple[MetricSpec[object], ...] = (
 )  # fmt: skip
 SERVICE_METRICS: tuple[MetricSpec[Service], ...] = (
     MetricSpec("aggregator_info", "gauge",
-        "Version and index spaces (language, model, recipe); role: serving or shadow.", _index_spaces,
+        "Version and index spaces (language, model, recipe); role: serving or shadow.",
+        lambda _, s: [
+            ((__version__, space, "serving" if space in s.articles.index.spaces else "shadow"), 1.0)
+            for space in s.articles.index.all_spaces
+        ],
         ("version", "space", "role")),
     MetricSpec("aggregator_not_ready", "gauge",
         "1 while this readiness check fails; /readyz and the log say why.",
@@ -154,12 +151,9 @@ BACKGROUND_METRICS: tuple[MetricSpec[Background], ...] = (
         "Time of the last 604800 s (7 days) that the detector knows; absent in a process that has "
         "not led.",
         lambda _, b: [((), s.known_days * DAY_MS / SECOND_MS) for s in (b.detector.learning,) if s]),
-    MetricSpec("aggregator_scheduler_misfires", "counter",
-        "Event detector runs that were missed because they were due too long ago.",
-        lambda _, b: b.scheduler.misfires),
-    MetricSpec("aggregator_scheduler_overlaps", "counter",
-        "Event detector runs skipped because the previous one was still running.",
-        lambda _, b: b.scheduler.overlaps),
+    MetricSpec("aggregator_detector_missed_runs", "counter",
+        "Event detector runs that began too late, or not, since the previous one was still running.",
+        lambda _, b: b.scheduler.missed_runs),
     MetricSpec("aggregator_maintenance_errors", "counter", "Index maintenance runs that failed.",
         lambda _, b: b.maintenance.errors),
     MetricSpec("aggregator_webhook_deliveries", "counter", "Webhook deliveries accepted by the receiver.",
@@ -184,6 +178,9 @@ BACKGROUND_METRICS: tuple[MetricSpec[Background], ...] = (
         _per_space(lambda census: census.oldest_ms and census.oldest_ms / 1000), ("space",)),
     MetricSpec("aggregator_index_bytes_per_article", "gauge",
         "Store memory divided by the sum of `aggregator_index_articles`.", _bytes_per_article),
+    MetricSpec("aggregator_last_backup_timestamp_seconds", "gauge",
+        "Time of the last `aggregator backup` of the store, seconds since 1970; absent: none.",
+        lambda _, b: [((), b.maintenance.last_backup_ms / 1000)] if b.maintenance.last_backup_ms else ()),
     MetricSpec("aggregator_index_entries_removed", "counter", "Index entries removed by compaction.",
         lambda _, b: b.maintenance.jobs.compactor.entries_removed),
     MetricSpec("aggregator_index_segments_dropped", "counter", "Index segments dropped.",

@@ -17,14 +17,9 @@ from aggregator.store.optimistic import ValueFormat
 
 KEY = b"{untrusted}sources"
 FORMAT = ValueFormat(msgspec.msgpack.Decoder(frozenset[str]), "The list of untrusted sources", frozenset[str])
-_decode = lru_cache(maxsize=8)(FORMAT.decode)
+decode = lru_cache(maxsize=8)(FORMAT.decode)  # of the value of ``KEY``
 
 
 def is_of(article: Article | ArticleRecord | StreamItem, sources: frozenset[str]) -> bool:
     """Whether an article is of one of these sources, by its name or by the site of its address."""
     return not sources.isdisjoint((source_key(article.source), site_of(article.url)))
-
-
-def is_untrusted(article: Article, raw: bytes | None) -> bool:
-    """Whether its source is on the stored list; ``raw``: the value of ``KEY``."""
-    return raw is not None and is_of(article, _decode(raw))

@@ -73,11 +73,6 @@ class CommitPlan:
     joining: Sequence[bytes] = ()
     doubtful: Sequence[str] = ()
 
-    @property
-    def without_effect(self) -> CommitPlan:
-        """The answer alone."""
-        return CommitPlan(self.pending, self.answer, None, None, 0, None, (), self.duplicate_groups)
-
 
 class Committer:
     """Stores the articles of commit plans and sets their answers, with the events from ``event_ids_of``."""

@@ -259,15 +259,17 @@ class BatchPipeline:
         """
         started = time.perf_counter()
         snapshot, plans = batch.snapshot, []
+        distrusted = untrusted.decode(snapshot.values.get(untrusted.KEY))
         for i, (item, lookup) in enumerate(zip(batch.pending, batch.lookups, strict=True)):
             if i and i % YIELD_EVERY_ARTICLES == 0:
                 await self._yield_control()
             item.answer = await self._decider.refusal(item, lookup.probe, snapshot)
             if item.answer is not None:
                 continue
-            item.withheld = untrusted.is_untrusted(item.article, snapshot.values.get(untrusted.KEY))
+            item.withheld = bool(distrusted) and untrusted.is_of(item.article, distrusted)
             plan = await self._decider.decide(item, lookup, snapshot, batch.now_ms, dry_run or item.withheld)
-            plan = plan.without_effect if item.withheld else plan
+            if item.withheld:  # the answer alone
+                plan = CommitPlan(item, plan.answer, None, None, 0, None, (), plan.duplicate_groups)
             if plan.transaction is not None and not dry_run:
                 key = snapshot.stacks[lookup.probe.space].writable_tag + lookup.probe.binding_key
                 snapshot.apply(plan.transaction, key, plan.record)

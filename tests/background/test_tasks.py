@@ -17,6 +17,7 @@ from aggregator.background.tasks import (
     DetectorTask,
     IndexMaintenance,
     Scheduler,
+    last_backup,
 )
 from aggregator.domain import StreamItem, article_number_at
 from aggregator.errors import StoreUnavailable
@@ -27,6 +28,7 @@ from aggregator.events.webhooks.subscriptions import MAX_SUBSCRIPTIONS
 from aggregator.index.article_stream import ArticleStream
 from aggregator.store.memory import MemoryStore
 from aggregator.store.periodic_task import Lease, PeriodicTask
+from aggregator.time_units import MINUTE_MS
 from tests.support.factories import core, edited, story
 from tests.support.hang_limit import HANG_LIMIT_S
 
@@ -170,7 +172,7 @@ async def test_missed_and_overlapping_ticks_are_counted(store: MemoryStore, stre
     scheduler._on_job_event(JobEvent(EVENT_JOB_MISSED, scheduler.detector.name, "default"))
     scheduler._on_job_event(JobEvent(EVENT_JOB_MAX_INSTANCES, scheduler.detector.name, "default"))
 
-    assert (scheduler.misfires, scheduler.overlaps) == (1, 1)
+    assert scheduler.missed_runs == 2
 
 
 async def test_stop_waits_for_running_extra_tasks(store: MemoryStore, stream: Stream) -> None:
@@ -256,6 +258,19 @@ async def test_a_run_is_short_and_the_next_one_resumes(monkeypatch: pytest.Monke
 
     assert maintenance.jobs.compactor.entries_removed > 4
     assert runs == maintenance.runs > 20
+
+
+async def test_every_replica_knows_the_last_backup() -> None:
+    """From the start on, and within a minute of it; the metric is absent before the first."""
+    newsroom = core(MemoryStore())
+    maintenance = IndexMaintenance(newsroom.index, newsroom.clock)
+    await maintenance.run_once()
+    assert maintenance.last_backup_ms == 0
+    await last_backup(newsroom.index.store).edit(lambda _: 1_795_164_000_000)
+    newsroom.clock.now_ms += MINUTE_MS
+    await maintenance.run_once()
+
+    assert maintenance.last_backup_ms == 1_795_164_000_000
 
 
 async def test_followers_read_the_changes_of_the_leader() -> None:

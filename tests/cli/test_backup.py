@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,10 @@ def test_a_store_that_is_not_running_is_backed_up(
     (backup,) = (tmp_path / "backups").glob("aggregator-*")
     assert captured.out == f"{backup}\n"
     assert "0 keys, about 0 articles" in captured.err
+
+    with EmbeddedServer(data_dir) as server:
+        assert run("doctor", f"--data-dir={data_dir}", f"--store={server.url}") in (0, 1, 2, 3)
+    assert re.search("^ok +backup +The last complete .* was at 2", capsys.readouterr().out, re.MULTILINE)
 
     assert run("restore", str(backup), "--check") == 0
     assert "can be loaded with all its keys" in capsys.readouterr().out

@@ -25,7 +25,7 @@ def test_an_embedded_store_persists_between_commands(
     output = capsys.readouterr().out
     assert "Copies: " in output
     assert "shared wording: containment" in output
-    assert "  relatedness: score " in output and ": Probability of one subject 0." in output
+    assert "  relatedness: similarity " in output and ". Probability of one subject 0." in output
     assert run("explain", *store, ORIGINAL["id"], "demo-unknown") == 1
     error = capsys.readouterr().err
     assert f"There is no file {ORIGINAL['id']!r} or 'demo-unknown', and as an id: " in error

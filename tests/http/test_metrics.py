@@ -164,6 +164,16 @@ def test_the_time_that_the_detector_knows(learning: LearningStatus | None, value
     assert [sample.value for sample in samples] == values
 
 
+@pytest.mark.parametrize(("made_ms", "values"), [(0, []), (1_795_164_000_500, [1_795_164_000.5])])
+def test_the_time_of_the_last_backup(made_ms: int, values: list[float]) -> None:
+    """No sample before the first one: no alert where others back the store up."""
+    name = "aggregator_last_backup_timestamp_seconds"
+    spec = next(s for s in http_metrics.BACKGROUND_METRICS if s.name == name)
+    background = cast(Background, SimpleNamespace(maintenance=SimpleNamespace(last_backup_ms=made_ms)))
+
+    assert [sample.value for sample in spec.to_family(READY, background).samples] == values
+
+
 def test_a_process_that_handles_requests_exports_the_store_and_its_index() -> None:
     """Nothing is read that this process does not have."""
     metrics = BackgroundMetrics()

@@ -96,7 +96,7 @@ class FakeService:
         index: Any = SimpleNamespace(
             articles=self, stream=self, spaces=("en.0000",), arrival_counts=self, store=MemoryStore()
         )
-        index.shadow_spaces = ()
+        index.shadow_spaces, index.all_spaces = (), index.spaces
         index.lookup = SimpleNamespace(lookups=0, entries_read=0, largest_bucket_entries=0)
         index.memory = StoreMemory()
         self.analysis = SimpleNamespace(serving=SimpleNamespace(restarts=0))

@@ -108,9 +108,7 @@ def format_text(explanation: dict[str, Any]) -> str:
         f"{overlap['shared']} shingles"
     )
     if near := explanation["relatedness"]:
-        lines.append(
-            f"  relatedness: score {near['score']}, similarity {near['similarity']}: {near['summary']}"
-        )
+        lines.append(f"  relatedness: similarity {near['similarity']}. {near['summary']}")
     if explanation["updated_figures"]:
         lines.append(
             f"  different figures: {_format_figures(a['figures'])} | {_format_figures(b['figures'])}"

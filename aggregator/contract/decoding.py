@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import ParamSpec, TypeVar
 
 import msgspec
@@ -32,7 +32,7 @@ from aggregator.errors import InvalidInput
 from aggregator.time_units import parse_duration
 from aggregator_client.dates import MAX_YEAR, MIN_YEAR
 from aggregator_client.surrogates import whole_json
-from aggregator_client.wire import ArticleIn, OffsetDatetime
+from aggregator_client.wire import ArticleIn
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -249,16 +249,15 @@ def to_duration_ms(text: str, field: str) -> int:
     return found
 
 
-def to_past_ms(text: str, field: str, now_ms: int) -> int | None:
-    """Milliseconds since 1970 of an RFC 3339 time, or of an age such as "7d". Raises InvalidInput."""
+def to_past_ms(text: str, field: str, now_ms: int, zone: tzinfo | None = None) -> int | None:
+    """Milliseconds since 1970 of a time with an offset or of ``zone``, or age ("7d"). Raises InvalidInput."""
     if (age_ms := parse_duration(text.strip())) is not None:
         return now_ms - age_ms
     try:
-        return to_unix_ms(msgspec.convert(text.strip(), OffsetDatetime), field)
-    except msgspec.ValidationError:
-        message = (
-            f"{field}: expected a time with its offset, such as 2026-11-20T08:00:00Z, or an age such as 7d."
-        )
+        at = datetime.fromisoformat(text.strip())
+        return to_unix_ms(at if at.tzinfo else at.replace(tzinfo=zone), field)
+    except (ValueError, TypeError):  # TypeError: it has no offset
+        message = f"{field}: expected a time such as 2026-11-20T08:00:00Z, or an age such as 7d."
         raise InvalidInput(message, field=field, reason="bad_format") from None
 
 

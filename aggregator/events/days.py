@@ -8,7 +8,6 @@ from datetime import date, datetime, time, tzinfo
 
 from aggregator.errors import InvalidInput
 from aggregator.events.desks import Desk, is_reportable, time_zone
-from aggregator.events.detection.numbers import course_of
 from aggregator.events.event import Event
 from aggregator.events.newsroom import is_split
 from aggregator.events.selection import SETTLED, since_handled
@@ -67,32 +66,33 @@ def is_split_off(event: Event) -> bool:
     return any(action.into == event.id and is_split(action) for action in event.actions)
 
 
-# The lists of a handover: what needs an editor first.
-LISTS = ("back", "new", "developed", "unhandled", "taken", "published", "dropped")
-
-
 def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str, list[Event]]:
-    """What happened to events within a period, and what is left to do; each in one of ``LISTS``.
+    """What happened to events within a period, and what is left to do; in lists: what needs an editor first.
 
     "back": with items, after an editor was done with it; else "published" or "dropped" by us; else "new":
     fired; else "developed": with items, first those with a new toll; else open and "unhandled" or "taken".
-    What is muted, merged or detected later is in none; what was split off is not new.
+    What is muted, merged or detected later is in none; what was split off is not new. An item with a doubtful
+    date counts when it arrived. New events that nobody is on are first.
     """
-    lists: dict[str, list[Event]] = {name: [] for name in LISTS}
+    names = ("back", "new", "developed", "unhandled", "taken", "published", "dropped")
+    lists: dict[str, list[Event]] = {name: [] for name in names}
     for event in filter(is_reportable, events):
-        times = (*course_of(event), *(at_ms for at_ms, _ in event.developments))
+        times = (*event.times, *(at_ms for at_ms, _ in event.developments))
         decided = [action.at_ms for action in event.actions if action.work_status == event.work_status]
-        is_free = not (event.assignee or event.acknowledged_by) and event.work_status == "open"
         is_open = event.status != "closed" and event.work_status not in SETTLED
         for name, happened in (
             ("back", times if since_handled(event).is_back else ()),
             (event.work_status, decided if event.work_status in SETTLED else ()),
             ("new", () if is_split_off(event) else (event.detected_at_ms,)),
             ("developed", times),
-            ("unhandled" if is_free else "taken", (max(since_ms, event.detected_at_ms),) * is_open),
+            (
+                "unhandled" if event.status_key == "new" else "taken",
+                (max(since_ms, event.detected_at_ms),) * is_open,
+            ),
         ):
             if any(since_ms <= at_ms < until_ms for at_ms in happened):
                 lists[name].append(event)
                 break
+    lists["new"].sort(key=lambda event: event.status_key != "new")
     lists["developed"].sort(key=lambda event: not any(since_ms <= at < until_ms for at, *_ in event.tolls))
     return lists

@@ -109,9 +109,8 @@ def is_quiet(desk: Desk, now_ms: int) -> bool:
     if not desk.quiet_from or not desk.quiet_until or desk.quiet_from == desk.quiet_until:
         return False
     now = f"{datetime.fromtimestamp(now_ms / 1000, time_zone(desk.time_zone)):%H:%M}"
-    if desk.quiet_from < desk.quiet_until:
-        return desk.quiet_from <= now < desk.quiet_until
-    return now >= desk.quiet_from or now < desk.quiet_until
+    parts = desk.quiet_from <= now, now < desk.quiet_until
+    return all(parts) if desk.quiet_from < desk.quiet_until else any(parts)
 
 
 def time_zone(name: str) -> tzinfo:
@@ -232,9 +231,4 @@ def due_events(desk: Desk, state: DeskState, events: Mapping[str, Event], now_ms
 
 def is_reportable(event: Event) -> bool:
     """Whether editors and the detector want it reported: not muted, merged, or told in another language."""
-    return (
-        event.muted is None
-        and not event.false_alarm
-        and event.merged_into is None
-        and event.translation_of is None
-    )
+    return not (event.muted or event.false_alarm or event.merged_into or event.translation_of)

@@ -99,6 +99,12 @@ class Event(DetectedEvent):
     added: dict[str, Item] = field(default_factory=dict)
     revision: int = 0
 
+    @property
+    def status_key(self) -> str:
+        """Status of the menu of editors: "new" while nobody has seen it or is on it."""
+        unfinished = "on_it" if self.assignee else "seen" if self.acknowledged_by else "new"
+        return unfinished if self.work_status == "open" else self.work_status
+
     @classmethod
     def of(cls, detected: DetectedEvent) -> Event:
         """The event of a detector's half that the newsroom has not touched; an ``Event`` as it is."""

@@ -23,7 +23,7 @@ Surprise (urgency) and growth change with the time of day: they order open event
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp2, inf, log2, sqrt
@@ -40,6 +40,7 @@ from aggregator.events.detection.model import EventStatus
 from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS, bucket
 from aggregator.events.detection.top_stories import TopStory, story_size
 from aggregator.events.event import Event, EventSummary
+from aggregator.events.figures import Toll
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 from aggregator_client.wire import ActionName, WorkStatus
 
@@ -189,28 +190,33 @@ def _recent(timeline: Iterable[tuple[int, int]], now_ms: int) -> float:
     return sum(count * exp2(-age_ms / HALF_LIFE_MS) for age_ms, count in ages)
 
 
-class SinceHandled(NamedTuple):
-    """Items since an event was handled, whether it is back, and by kind a new toll: then and now."""
+class CameSince(NamedTuple):
+    """Items since a time, whether an event handled then is back, and by kind a new toll: then and now."""
 
     items: int = 0
     is_back: bool = False
     tolls: Mapping[str, tuple[int, int]] = {}
 
 
-def since_handled(event: Event) -> SinceHandled:
+def since_handled(event: Event) -> CameSince:
     """What came since editors saw or finished an event; nothing of others."""
     if not (event.acknowledged_by or event.work_status in SETTLED):
-        return SinceHandled()
+        return CameSince()
     undone = {action.of for action in event.actions}
     own = [a for a in event.actions if a.action in STATUS_ACTIONS and a.id not in undone]
-    since_ms, known = (own[-1].at_ms, own[-1].tolls) if own else (event.detected_at_ms, ())
+    return came_since(event, *((own[-1].at_ms, own[-1].tolls) if own else (event.detected_at_ms, ())))
+
+
+def came_since(event: Event, since_ms: int, known: Sequence[Toll] | None = None) -> CameSince:
+    """What came after a time. ``known``: tolls that two outlets had reported then; None: those before it."""
+    known = [toll for toll in event.tolls if toll[0] <= since_ms] if known is None else known
     items = sum(at_ms > since_ms for at_ms in event.times)
     has_developed = any(at_ms > since_ms for at_ms, _ in event.developments)
     # What one outlet had reported then counts as known, though another one confirmed it later.
     then = {kind: number for at_ms, kind, number in sorted({*known, *event.tolls}) if at_ms <= since_ms}
     old, now = ({kind: number for _, kind, number in tolls} for tolls in (known, event.tolls))
     tolls = {kind: (then.get(kind, 0), n) for kind, n in now.items() if n != old.get(kind)}
-    return SinceHandled(items, bool(tolls) or has_developed or 0 < event.needed < items, tolls)
+    return CameSince(items, bool(tolls) or has_developed or 0 < event.needed < items, tolls)
 
 
 def is_handled(event: Event) -> bool:

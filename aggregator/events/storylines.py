@@ -64,13 +64,9 @@ def report_the_same(a: Mapping[str, float], b: Mapping[str, float]) -> bool:
 def latin_agreement(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[float, int]:
     """Return the cosine of two profiles over terms that agree in Latin script, and the number of those."""
     latin_a, latin_b = _latin_profile(a), _latin_profile(b)
-    dot, common = 0.0, 0
-    for term, weight in latin_a.items():
-        partner = term if term in latin_b else next((t for t in latin_b if _agree(term, t)), None)
-        if partner is not None:
-            dot += weight * latin_b[partner]
-            common += 1
-    return round(dot, 6), common
+    partners = {a: a if a in latin_b else next((b for b in latin_b if _agree(a, b)), "") for a in latin_a}
+    found = [latin_a[a] * latin_b[b] for a, b in partners.items() if b]
+    return round(sum(found), 6), len(found)
 
 
 def _latin_profile(profile: Mapping[str, float]) -> dict[str, float]:
@@ -150,8 +146,7 @@ class Storylines:
         return event
 
     def _link(self, event: Event) -> Event:
-        original = self._find_original(event)
-        if original is not None:
+        if original := self._find_original(event):
             return replace(event, story_id=original.story_id, translation_of=original.event_id)
         return replace(event, story_id=self.find_story(event))
 
@@ -207,9 +202,7 @@ def headline_alternatives(records: Sequence[ArticleRecord], current_title: str) 
         ):
             found.append(record)
             taken.append(terms)
-        if len(found) == MAX_ALTERNATIVES:
-            break
-    return sorted(found, key=ranked.index)
+    return sorted(found[:MAX_ALTERNATIVES], key=ranked.index)
 
 
 def newest_of_outlets(records: Iterable[ArticleRecord], current_title: str) -> list[ArticleRecord]:

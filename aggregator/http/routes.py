@@ -116,7 +116,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _page("/events/{id}", report.report, "report"),
     _page("/stories/{id}", report.story, "story"),
     _page("/days", day_pages.since, "daysPage", answers={200: "text/html", 303: None}, errors=(404,)),
-    _page("/days/{date}", day_pages.day, "dayPage"),
+    _page("/days/{date}", day_pages.day, "dayPage", answers={200: "text/html", 303: None}),
     _page("/search", search_pages.search, "searchPage", answers={200: "text/html", 303: None}),
     _change("POST", "/search", search_pages.search_pasted, "searchPasted", TAG_PAGES,
         {200: "text/html", 303: None}, permission="reader", audited=False),

@@ -69,6 +69,13 @@ async def test_the_day_is_that_of_the_reader(browser: Browser) -> None:
                 await expect(page.locator("#day")).to_have_value(day if path == "/days" else "2026-11-20")
                 await page.locator("[rel=prev]").click()
                 await page.wait_for_url("**/days/*?time_zone=Pacific%2FKiritimati")
+        path = str(client.make_url("/days")) + "?since=2026-09-20T08:00Z"
+        async with opened(browser, path, timezone_id="Pacific/Kiritimati") as page:
+            await expect(page.locator("#since")).to_have_value("2026-09-20T22:00")
+            await page.locator("#since").fill("2026-09-21T03:30")
+            await page.locator("#since").press("Enter")
+            await page.wait_for_url("**/days?time_zone=Pacific%2FKiritimati&since=2026-09-21T03%3A30")
+            await expect(page.locator("h1")).to_contain_text("03:30")
         path = str(client.make_url("/days/2026-11-20"))
         async with opened(browser, path, java_script_enabled=False) as page:
             await expect(page.locator("main")).to_contain_text("(UTC)")

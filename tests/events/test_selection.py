@@ -16,9 +16,9 @@ from aggregator.events.repository import EventRepository
 from aggregator.events.selection import (
     PAGED_ORDERS,
     SEVERITIES,
+    CameSince,
     EventFilter,
     EventOrder,
-    SinceHandled,
     growth,
     is_handled,
     is_settled,
@@ -149,7 +149,7 @@ def test_a_handled_event_returns_with_news(
 
     assert since_handled(handled)[:2] == since
     assert (is_handled(handled), is_settled(handled)) == (not since[1], not since[1] and fields is DONE)
-    assert since_handled(told) == SinceHandled() and not is_handled(told)
+    assert since_handled(told) == CameSince() and not is_handled(told)
     assert since_handled(replace(handled, needed=0))[1] == bool(developments) * since[1]  # not known
 
 
@@ -161,7 +161,7 @@ def test_a_handled_event_returns_when_its_toll_grows(action: EditorAction) -> No
     grown = replace(handled, tolls=(*tolls, (SEEN_MS + 1, "injured", 300), (SEEN_MS + 2, "dead", 140)))
     corrected = replace(grown, tolls=(*grown.tolls, (SEEN_MS + 3, "dead", 41)))
 
-    assert since_handled(handled) == SinceHandled()
+    assert since_handled(handled) == CameSince()
     assert since_handled(grown) == (0, True, {"injured": (0, 300), "dead": (11, 140)})
     assert since_handled(corrected).tolls["dead"] == (11, 41)
     assert (is_handled(grown), is_settled(grown)) == (False, False)
@@ -183,7 +183,7 @@ def test_a_muted_event_does_not_return() -> None:
     undone = (*grown.actions, EditorAction("undo", "Ada", EVENT_MS, "e1", of=1))
 
     assert not is_settled(grown) and is_settled(replace(grown, muted="story"))
-    assert since_handled(replace(grown, actions=undone, detected_at_ms=SEEN_MS + 1)) == SinceHandled()
+    assert since_handled(replace(grown, actions=undone, detected_at_ms=SEEN_MS + 1)) == CameSince()
 
 
 def test_growth_counts_buckets_by_their_start() -> None:

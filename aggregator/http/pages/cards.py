@@ -166,7 +166,8 @@ class Card:
     """An event in a list.
 
     ``is_ours``: whether one of the newsroom's outlets has published it, None if none is named.
-    ``is_new``: detected or developed within 10 minutes; ``since_handled``: see ``selection``.
+    ``is_new``: detected or developed within 10 minutes.
+    ``came_since``: since it was handled, or since the time of the list.
     """
 
     event: Event
@@ -176,7 +177,7 @@ class Card:
     growth: selection.Growth
     is_ours: bool | None = None
     is_new: bool = False
-    since_handled: selection.SinceHandled = field(default_factory=selection.SinceHandled)
+    came_since: selection.CameSince = field(default_factory=selection.CameSince)
 
     @property
     def lang(self) -> str:
@@ -184,17 +185,8 @@ class Card:
         return self.event.languages[0] if len(self.event.languages) == 1 else ""
 
 
-@dataclass(frozen=True, slots=True)
-class EventLists:
-    """The sections of the front page, each in the same order."""
-
-    open: tuple[Card, ...]
-    handled: tuple[Card, ...]
-    closed: tuple[Card, ...]
-
-
-def make_card(event: Event, now_ms: int) -> Card:
-    """The card of an event at ``now_ms``."""
+def make_card(event: Event, now_ms: int, since_ms: int | None = None) -> Card:
+    """The card of an event at ``now_ms``, in a list of what came from ``since_ms`` on."""
     until_ms = event.last_seen_ms if event.status == "closed" else max(now_ms, event.last_seen_ms)
     return Card(
         event=event,
@@ -204,7 +196,9 @@ def make_card(event: Event, now_ms: int) -> Card:
         growth=selection.growth(event, now_ms),
         is_ours=any(map(is_own, event.sources)) if own_outlets() else None,
         is_new=now_ms - selection.news_ms(event) < NEW_MS,
-        since_handled=selection.since_handled(event),
+        came_since=(
+            selection.since_handled(event) if since_ms is None else selection.came_since(event, since_ms - 1)
+        ),
     )
 
 
@@ -214,14 +208,14 @@ def event_lists(
     order: selection.EventOrder = "surprise",
     only_severity: selection.Severity | None = None,
     only_ours: bool | None = None,
-) -> EventLists:
-    """The events as open, handled and closed cards; events merged into others are omitted."""
+) -> dict[str, list[Card]]:
+    """The events as "open", "handled" and "closed" cards, in one order; merged ones are omitted."""
     shown = (e for e in events if e.merged_into is None)
     cards = [make_card(e, now_ms) for e in selection.sort_events(shown, order, now_ms)]
     cards = [c for c in cards if only_severity in (None, c.severity) and only_ours in (None, c.is_ours)]
     open_cards = [c for c in cards if c.event.status != "closed"]
-    return EventLists(
-        open=tuple(c for c in open_cards if not selection.is_handled(c.event)),
-        handled=tuple(c for c in open_cards if selection.is_handled(c.event)),
-        closed=tuple(c for c in cards if c.event.status == "closed"),
-    )
+    return {
+        "open": [c for c in open_cards if not selection.is_handled(c.event)],
+        "handled": [c for c in open_cards if selection.is_handled(c.event)],
+        "closed": [c for c in cards if c.event.status == "closed"],
+    }

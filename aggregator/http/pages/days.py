@@ -2,83 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Annotated
 from urllib.parse import urlencode
 
 from aiohttp import web
 
 from aggregator.app import Service
-from aggregator.contract.decoding import to_unix_ms
+from aggregator.contract.decoding import to_past_ms
 from aggregator.contract.requests import DayQuery
 from aggregator.errors import InvalidInput
 from aggregator.events.days import Day, handover, is_split_off
 from aggregator.events.desks import time_zone
 from aggregator.events.detection.numbers import items_within
 from aggregator.events.event import Event
+from aggregator.events.selection import since_handled
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.handlers.events import day_of, load_period
 from aggregator.http.pages import PAGES, conditional_response, shared_body
 from aggregator.http.pages.cards import make_card
 from aggregator.time_units import DAY_MS
-from aggregator_client.wire import OffsetDatetime, doc
+from aggregator_client.wire import doc
 
-_Find = Callable[[], Awaitable[Mapping[str, list[Event]]]]
+ZONE_COOKIE = "aggregator_zone"
 
 
 class DaysPageQuery(DayQuery, forbid_unknown_fields=True):
     """Query of the entry to the days: a day, or what happened since a time; else today."""
 
     date: Annotated[str, doc("Day to show.", "2026-11-20", max_length=10)] = ""
-    since: Annotated[OffsetDatetime, doc("When the reader left.", "2026-11-20T08:00:00Z")] | None = None
+    since: Annotated[str, doc("When the reader left, or an age.", "2026-11-20T08:00Z", max_length=40)] = ""
 
 
 async def since(request: web.Request, service: Service, query: DaysPageQuery) -> web.Response:
     """Page: the handover since a time. Without one, redirects to a day."""
-    shown, until_ms = await _day_of(request, query, query.date), service.clock() + 1
-    since_ms = min(to_unix_ms(query.since, "since") or 0, until_ms - 1)
-    if not since_ms:
+    shown, now_ms = await _day_of(request, query, query.date), service.clock()
+    if not query.since:
         raise web.HTTPSeeOther(f"/days/{shown.date}{_parameters(query)}")
-
-    async def find() -> Mapping[str, list[Event]]:
-        # Open events were seen within the last hours, so within a day before.
-        events = await load_period(service, query.watch, since_ms - DAY_MS, until_ms)
-        return handover(events, since_ms, until_ms)
-
-    return await _page(request, query, shown, (since_ms, until_ms), find)
+    since_ms = to_past_ms(query.since, "since", now_ms, shown.zone) or 0
+    return await _page(request, query, shown, min(since_ms, now_ms))
 
 
 async def day(request: web.Request, service: Service, date: str, query: DayQuery) -> web.Response:
     """Page: the events of a day; of today also the others of the last 24 hours, as a night has two dates."""
-    shown = await _day_of(request, query, date)
-    start_ms, end_ms = shown.start_ms, shown.end_ms
-
-    async def find() -> Mapping[str, list[Event]]:
-        lists: dict[str, list[Event]] = {"new": [], "earlier": [], "later": [], "before": [], "muted": []}
-        found = await load_period(service, query.watch, start_ms, end_ms)
-        if start_ms <= (now_ms := service.clock()) < end_ms:
-            night = await load_period(service, query.watch, now_ms - DAY_MS, start_ms)
-            found += [event for event in night if event.last_seen_ms < start_ms]
-        for event in found:
-            name = "earlier" if event.detected_at_ms < start_ms or is_split_off(event) else "new"
-            name = "later" if event.detected_at_ms >= end_ms else name
-            name = "muted" if event.muted else "before" if event.last_seen_ms < start_ms else name
-            lists[name].append(event)
-        return lists
-
-    return await _page(request, query, shown, (start_ms, end_ms), find)
+    zone, shown = query.time_zone, await _day_of(request, query, date)
+    if query.time_zone != zone:  # in an address that is copied, it is the same day for every reader
+        raise web.HTTPSeeOther(f"/days/{shown.date}{_parameters(query)}")
+    return await _page(request, query, shown)
 
 
 async def _page(
-    request: web.Request, query: DayQuery, shown: Day, limits: tuple[int, int], find: _Find
+    request: web.Request, query: DayQuery, shown: Day, since_ms: int | None = None
 ) -> web.Response:
-    """``limits``: its start and end in ms; that of ``shown`` unless it began when the reader left."""
+    """The page of a day, or of what happened since the reader left."""
     service = request.app[SERVICE]
 
     async def render(_: bytes) -> bytes:
-        lists, now_ms = await find(), service.clock()
+        now_ms, limits, began = service.clock(), (shown.start_ms, shown.end_ms), f"{shown.date}T00:00"
+        if since_ms is None:
+            night_ms = now_ms - DAY_MS if limits[0] <= now_ms < limits[1] else limits[0]
+            events = await load_period(service, query.watch, min(limits[0], night_ms), limits[1])
+            lists = _day_lists(events, *limits)
+        else:
+            limits = since_ms, now_ms + 1
+            began = f"{datetime.fromtimestamp(since_ms / 1000, shown.zone):%Y-%m-%dT%H:%M}"
+            # Open events were seen within the last hours, so within a day before.
+            lists = handover(await load_period(service, query.watch, since_ms - DAY_MS, limits[1]), *limits)
         known = (await service.events.repository.summaries()).values()
         return request.app[PAGES].render(
             "days.html",
@@ -88,8 +79,9 @@ async def _page(
             shown=shown,
             limits=limits,
             now_ms=now_ms,
+            began=began,
             first_ms=min((event.first_seen_ms for event in known), default=now_ms),
-            lists={name: [make_card(event, now_ms) for event in events] for name, events in lists.items()},
+            lists={name: [make_card(e, now_ms, since_ms) for e in events] for name, events in lists.items()},
             items={event.id: items_within(event, *limits) for found in lists.values() for event in found},
             parameters=_parameters(query),
             desks=await service.events.desks.values(),
@@ -99,17 +91,33 @@ async def _page(
     return conditional_response(request, page, "text/html")
 
 
+def _day_lists(events: Sequence[Event], start_ms: int, end_ms: int) -> dict[str, list[Event]]:
+    """The events of a day: in each list those first that are back, then those that nobody is on."""
+    lists: dict[str, list[Event]] = {"new": [], "earlier": [], "later": [], "before": [], "muted": []}
+
+    def rank(event: Event) -> tuple[bool, bool, int]:
+        is_back, is_taken = since_handled(event).is_back, event.status_key != "new"
+        return not is_back, is_taken, -items_within(event, start_ms, end_ms)
+
+    for event in sorted(events, key=rank):
+        name = "earlier" if event.detected_at_ms < start_ms or is_split_off(event) else "new"
+        name = "later" if event.detected_at_ms >= end_ms else name
+        name = "muted" if event.muted else "before" if event.last_seen_ms < start_ms else name
+        lists[name].append(event)
+    return lists
+
+
 async def _day_of(request: web.Request, query: DayQuery, date: str) -> Day:
     """The day of a date, "" for today: in the zone of the query or desk, else in that of the reader."""
-    if not (query.time_zone or query.watch) and (zone := reader_zone(request)) is not UTC:
-        query.time_zone = str(zone)
+    if not (query.time_zone or query.watch) and ZONE_COOKIE in request.cookies:
+        query.time_zone = str(reader_zone(request))
     return await day_of(request.app[SERVICE], query, date)
 
 
 def reader_zone(request: web.Request) -> tzinfo:
     """The time zone that ``days.js`` noted in a cookie; UTC for a browser without scripts."""
     with suppress(InvalidInput):
-        return time_zone(request.cookies.get("aggregator_zone") or "UTC")
+        return time_zone(request.cookies.get(ZONE_COOKIE) or "UTC")
     return UTC
 
 

@@ -79,14 +79,14 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         user=caller_name(request),
         learning=history.status(now_ms) if history else None,
         lists=lists,
-        on_wall=[card for card in (*lists.open, *lists.handled) if not is_settled(card.event)],
+        on_wall=[card for card in (*lists["open"], *lists["handled"]) if not is_settled(card.event)],
         top_stories=[found for found in largest if found not in near][:MAX_TOP_STORIES],
         building_up=near,
         verdicts=[
             (i, event_ids.get(i.first_version, event_ids.get(i.canonical_first or 0))) for i in articles
         ],
         feed=filter_query(query),
-        view=view(query, (*lists.open, *lists.closed), desks),
+        view=view(query, (*lists["open"], *lists["closed"]), desks),
         desk_fields=desk_fields(query) if may_edit(request) else {},
         read_mark=read_mark,
         now_ms=now_ms,

@@ -25,11 +25,10 @@ class SignInQuery(Struct, forbid_unknown_fields=True):
     next: Annotated[str, doc("Page to return to.", "/", max_length=2000)] = "/"
 
 
-class SignInForm(Struct, forbid_unknown_fields=True):
+class SignInForm(SignInQuery, forbid_unknown_fields=True):
     """Form of the sign-in page."""
 
     key: Annotated[str, doc("An access key.", "k9f3.0123456789abcdef", max_length=200)] = ""
-    next: Annotated[str, doc("Page to return to.", "/", max_length=2000)] = "/"
 
 
 async def sign_in_form(request: web.Request, query: SignInQuery) -> web.StreamResponse:

@@ -65,7 +65,7 @@ def test_a_severity_selects_cards(events: list[Event]) -> None:
 
     def shown(only: Severity | None) -> list[str]:
         lists = event_lists(events, EVENT_MS, "novelty", only)
-        return sorted(card.event.id for card in (*lists.open, *lists.handled, *lists.closed))
+        return sorted(card.event.id for card in (*lists["open"], *lists["handled"], *lists["closed"]))
 
     assert sorted(id_ for severity in SEVERITIES for id_ in shown(severity)) == shown(None)
 
@@ -74,13 +74,13 @@ def test_a_severity_selects_cards(events: list[Event]) -> None:
 def test_every_event_is_in_one_section(events: list[Event]) -> None:
     """Open ones above the line that editors are not done with; those merged into others in none."""
     lists = event_lists(events, EVENT_MS)
-    listed = [card.event for card in (*lists.open, *lists.handled, *lists.closed)]
+    listed = [card.event for card in (*lists["open"], *lists["handled"], *lists["closed"])]
 
     assert sorted(e.id for e in listed) == sorted(e.id for e in events if e.merged_into is None)
-    assert all(is_handled(card.event) for card in lists.handled)
-    assert all(card.event.status == "closed" for card in lists.closed)
-    assert not any(is_handled(card.event) for card in lists.open)
-    assert all(card.event.status != "closed" for card in (*lists.open, *lists.handled))
+    assert all(is_handled(card.event) for card in lists["handled"])
+    assert all(card.event.status == "closed" for card in lists["closed"])
+    assert not any(is_handled(card.event) for card in lists["open"])
+    assert all(card.event.status != "closed" for card in (*lists["open"], *lists["handled"]))
 
 
 @given(st.dictionaries(st.integers(0, 40), st.integers(1, 9), min_size=1))

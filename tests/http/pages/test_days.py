@@ -182,8 +182,9 @@ async def test_since_you_left(service: Service, client: Client) -> None:
     new, _, unhandled = text.partition("Open, nobody is on it")
     assert "The quake" in new and "The storm" in unhandled and "The storm" not in new
     new, _, developed = new.partition("With new items")
-    assert "The ferry" in developed and "The ferry" not in new and "1 item since, 2 in all" in developed
-    assert "0 items since, 2 in all" in unhandled
+    assert "The ferry" in developed and "The ferry" not in new and ">1 new item since<" in developed
+    assert ">2 items<" in unhandled and "since<" not in unhandled
+    assert "/v1/days/" not in text  # which has no handover
     later = to_datetime(now_ms + DAY_MS).strftime("%Y-%m-%dT%H:%M:%SZ")
     assert "The quake" in await get(client, f"/days?since={later}")
     for path, target in (
@@ -195,6 +196,35 @@ async def test_since_you_left(service: Service, client: Client) -> None:
             assert (response.status, response.headers["Location"]) == (303, f"/days/{target or today}")
 
 
+async def test_a_shift_begins_at_a_time_of_the_reader(service: Service, client: Client) -> None:
+    """As the field of the form sends it, without an offset; the field keeps it."""
+    at_ms = service.clock() - 3 * HOUR_MS
+    await store(service, "quake", at_ms - MIDNIGHT_MS, at_ms - MIDNIGHT_MS)
+    for zone, hours in (("Asia/Tokyo", 9), ("UTC", 0)):
+        for before, heading in ((1, "Detected since"), (-1, "Open, nobody is on it")):
+            since = f"{to_datetime(at_ms + (hours - before) * HOUR_MS):%Y-%m-%dT%H:%M}"
+            text = await get(client, f"/days?since={since}&time_zone={zone}")
+            assert heading in text and f'type="datetime-local" value="{since}"' in text
+            assert f'name="time_zone" value="{zone}"' in text
+    assert "Detected since" in await get(client, "/days?since=4h")
+    assert "since: expected a time such as" in await get(client, "/days?since=noon", 400)
+
+
+async def test_a_handover_says_how_figures_moved(service: Service, client: Client) -> None:
+    """Since its time, whoever is on an event; what arrived then counts, though it is dated before."""
+    now_ms = service.clock()
+    first_ms, at_ms = now_ms - 9 * HOUR_MS, now_ms - HOUR_MS
+    tolls = ((first_ms, "dead", 34), (first_ms, "missing", 5), (at_ms, "dead", 113))
+    first, last = first_ms - MIDNIGHT_MS, at_ms - MIDNIGHT_MS
+    dated = {"items": ["d1", "d2"], "claims": {"d2": first_ms + HOUR_MS}, "outlets": (0, 0)}
+    dated["cosines"] = (1.0, 1.0)
+    await store(service, "ferry", first, last, assignee="Ada", tolls=tolls, **dated)
+    since = f"{to_datetime(now_ms - 2 * HOUR_MS):%Y-%m-%dT%H:%M}"
+
+    text = (await get(client, f"/days?since={since}&time_zone=UTC")).partition("With new items")[2]
+    assert "34 → 113 dead, 1 new item since<" in text and "missing" not in text
+
+
 async def test_today_is_a_day_of_the_zone_that_the_browser_noted(client: Client) -> None:
     """Unless the address names a zone, a desk or a time."""
     for path, target in (("", "?time_zone=Asia/Tokyo"), ("&time_zone=Europe/Rome", "?time_zone=Europe/Rome")):
@@ -204,7 +234,8 @@ async def test_today_is_a_day_of_the_zone_that_the_browser_noted(client: Client)
             assert unquote(response.headers["Location"]) == f"/days/2026-11-05{target}"
         async with client.get("/days/2026-11-05?watch=", headers=headers) as response:
             text = await response.text()
-            assert "(Asia/Tokyo)" in text and "/days/2026-11-05?time_zone=Asia%2FTokyo" in text
+            assert response.url.query["time_zone"] == "Asia/Tokyo"  # in the address that is copied
+            assert "(Asia/Tokyo)</h1>" in text and "/days/2026-11-05?time_zone=Asia%2FTokyo" in text
 
 
 @pytest.mark.parametrize(

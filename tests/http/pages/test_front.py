@@ -93,12 +93,14 @@ def test_events_are_filtered_by_our_coverage() -> None:
     lists = event_lists([ours, others], EVENT_MS)
     only = event_lists([ours, others], EVENT_MS, only_ours=False)
     name_outlets(())
-    facets = view(FrontQuery(), lists.open, {}).facets
+    facets = view(FrontQuery(), lists["open"], {}).facets
 
     assert [(c.label, c.url, c.count) for c in facets["Our coverage"]] == [
         ("Published by us", "/?ours=yes", 1),
         ("Not published by us yet", "/?ours=no", 1),
     ]
-    assert [card.event.id for card in only.open] == ["e2"]
-    assert [c.label for c in view(FrontQuery(ours="no"), only.open, {}).chips] == ["Not published by us yet"]
-    assert "Our coverage" not in view(FrontQuery(), plain.open, {}).facets
+    assert [card.event.id for card in only["open"]] == ["e2"]
+    assert [c.label for c in view(FrontQuery(ours="no"), only["open"], {}).chips] == [
+        "Not published by us yet"
+    ]
+    assert "Our coverage" not in view(FrontQuery(), plain["open"], {}).facets

@@ -9,12 +9,13 @@ headlines of words a token is shared if both have one of its index terms (``head
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 
 from aggregator.analysis.analyzer import shingle_width, uses_spaces
 from aggregator.analysis.text import tokenizer
+from aggregator.analysis.text.decisive import stated_figures
 from aggregator.analysis.text.figures import figures, located_figures
 from aggregator.analysis.text.normalization import COMBINING_MARKS, UNSPACED_SCRIPTS
 from aggregator.analysis.text.spelling import normalize_spelling
@@ -59,16 +60,20 @@ def diff_texts(
             token.units = tokenizer.tokenize(text[token.start : token.end], lang)
     passage_of = _mark_passages(first, dict.fromkeys(s for s, _ in _shingles(second, width)), width)
     _mark_passages(second, passage_of, width)
-    figures_a, figures_b = located_figures(a, lang_a), located_figures(b, lang_b)
-    _mark_figures(first, figures_a, figures_b)
-    _mark_figures(second, figures_b, figures_a)
+    _mark_figures(first, located_figures(a, lang_a), _known_figures(b, lang_b))
+    _mark_figures(second, located_figures(b, lang_b), _known_figures(a, lang_a))
     return list(_spans(a, first)), list(_spans(b, second))
 
 
 def missing_figures(a: str, b: str, lang_a: str, lang_b: str) -> tuple[list[str], list[str]]:
-    """The figures of each of two texts that the other one lacks, in order."""
+    """The figures of each of two texts that the other one lacks, also in words, in order."""
     first, second = dict.fromkeys(figures(a, lang_a)), dict.fromkeys(figures(b, lang_b))
-    return [f for f in first if f not in second], [f for f in second if f not in first]
+    known_a, known_b = _known_figures(a, lang_a), _known_figures(b, lang_b)
+    return [f for f in first if f not in known_b], [f for f in second if f not in known_a]
+
+
+def _known_figures(text: str, lang: str) -> set[str]:
+    return {*figures(text, lang), *stated_figures(text, lang)}
 
 
 def _split_tokens(text: str, lang: str) -> Iterator[_Token]:
@@ -108,10 +113,7 @@ def _mark_passages(
     return passage_of
 
 
-def _mark_figures(
-    tokens: list[_Token], own: Sequence[tuple[str, int, int]], other: Sequence[tuple[str, int, int]]
-) -> None:
-    known = {figure for figure, _, _ in other}
+def _mark_figures(tokens: list[_Token], own: Sequence[tuple[str, int, int]], known: Set[str]) -> None:
     spans = [(start, end) for figure, start, end in own if figure not in known]
     for token in tokens if spans else ():
         token.figure = any(start < token.end and token.start < end for start, end in spans)

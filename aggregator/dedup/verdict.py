@@ -18,7 +18,7 @@ from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.decisive import decisive_difference, reversal, stated_figures
 from aggregator.analysis.text.figures import MAX_FIGURES, figure_hash
 from aggregator.analysis.text.lexicon import table
-from aggregator.analysis.text.normalization import source_key
+from aggregator.analysis.text.normalization import core_headline, source_key
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, HALF, Comparable, Evidence, figures_changed
 from aggregator.dedup.headlines import title_similarity
 from aggregator.dedup.other_news import (
@@ -153,8 +153,10 @@ def has_other_figures(later: Comparable, earlier: Comparable, is_revision: bool)
     """Whether a figure was replaced; of a revision also: whether its headline says one that was not said."""
     if not is_revision or figures_changed(later.figures, earlier.figures):
         return figures_changed(later.figures, earlier.figures)
-    said = stated_figures(later.title, later.lang) - stated_figures(earlier.title, earlier.lang)
-    return len(earlier.figures) < MAX_FIGURES and any(figure_hash(f) not in earlier.figures for f in said)
+    said, before = (stated_figures(core_headline(each.title), each.lang) for each in (later, earlier))
+    return len(earlier.figures) < MAX_FIGURES and any(
+        figure_hash(f) not in earlier.figures for f in said - before
+    )
 
 
 def is_correction(article: Comparable) -> bool:

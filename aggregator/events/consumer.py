@@ -222,11 +222,9 @@ class DetectorRunner:
     async def _resume(self, saved: bytes | None) -> LeaderState:
         """The detector of the last checkpoint, or an empty one."""
         position = _decode_position(saved)
-        if not position.checkpoint:
-            return LeaderState(BurstDetector(self._rule, self._term_rates()), {}, saved)
         # Position and state are written by one commit; if another leader commits between the two reads, our
         # own commit fails on the position.
-        state = (await self.repository.store.read([STATE_KEY]))[0]
+        state = (await self.repository.store.read([STATE_KEY]))[0] if position.checkpoint else None
         try:
             detector = BurstDetector.load(zlib.decompress(state or b""), self._rule, self._term_rates())
         except (ValueError, zlib.error):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, diff_texts
+from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, diff_texts, missing_figures
 
 A = "The harbour bridge was closed on Friday, the port said. Nobody was hurt. Ferries run until 22."
 B = "On Monday the port spoke. The Harbour Bridge was closed on Friday; ferries run until 23."
@@ -32,6 +32,16 @@ def test_different_figures_are_marked() -> None:
 
     assert [p.text for p in a if p.figure] == ["22."]
     assert [p.text for p in b if p.figure] == ["23."]
+
+
+def test_a_number_word_is_its_figure() -> None:
+    """Thirty is 30, in whichever text; forty is another one."""
+    digits, words = "Some 30 boats sank off Wenlow.", "Thirty boats sank off Wenlow."
+
+    assert missing_figures(digits, words, "en", "en") == ([], [])
+    assert missing_figures(words, digits, "en", "en") == ([], [])
+    assert missing_figures(digits, "Forty boats sank off Wenlow.", "en", "en") == (["30"], [])
+    assert not any(span.figure for side in diff_texts(digits, words, "en", "en") for span in side)
 
 
 def test_chinese_is_compared_by_words() -> None:

@@ -54,10 +54,9 @@ def decisive_difference(a_title: str, b_title: str, lang: str) -> str:
     return reversal(first, second, lang) or ("names" if _names_differ(a, b, lang) else "")
 
 
-def stated_figures(title: str, lang: str) -> set[str]:
-    """The figures of a headline, and what its number words say, in digits, without 1, often an article."""
-    title = core_headline(title)
-    found, words = figures(title, lang), normalize_spelling(tokenizer.words(title, lang), lang)
+def stated_figures(text: str, lang: str) -> set[str]:
+    """The figures of a text, and what its number words say, in digits, without 1, often an article."""
+    found, words = figures(text, lang), normalize_spelling(tokenizer.words(text, lang), lang)
     written = {match["number"] for match in map(_FIGURE.fullmatch, found) if match}
     return {*found, *(word for word in words if word.isdecimal() and word not in written)} - {"0", "1"}
 

@@ -43,8 +43,8 @@ UNSUPPORTED_FORMATS = {
     rb"\s*\{\s*\n|\s*\[\s*[\n{]": (
         "The file is JSON over several lines or an array; write an object per line: `jq -c .`, `jq -c '.[]'`."
     ),
-    rb"[^\n{]*\b(id|title|headline|text|body|url)\b\"?[,;\t|][^\n{]*\n": (
-        "The file is CSV; write JSON lines, or name it .csv: `aggregator dedupe FILE --out DIR` reads it."
+    rb"sep=.\r?\n|[^\n{]*\b(id|title|headline|text|body|url)\b\"?[,;\t|][^\n{]*\n": (
+        "The file is CSV; write JSON lines. `aggregator dedupe FILE.csv --out DIR` reads files named .csv."
     ),
 }
 _UNSUPPORTED = [

@@ -68,11 +68,12 @@ def test_gzip_is_recognized_by_content(tmp_path: Path) -> None:
         (b' [ {"title": "x"}]', "or an array; write an object per line"),
         (
             b"id,title,text\n1,A,B\n",
-            "write JSON lines, or name it .csv: `aggregator dedupe FILE --out DIR` reads it",
+            "write JSON lines. `aggregator dedupe FILE.csv --out DIR` reads files named .csv",
         ),
         (b'\xef\xbb\xbf"Id";"Title"\r\n', "The file is CSV"),
         (b"published\ttext\turl\n", "The file is CSV"),
         (b"published|text|url\n", "The file is CSV"),
+        (b"sep=;\r\nnumber;body\r\n", "The file is CSV"),
         (b"PAR1", "or `aggregator dedupe FILE --out DIR --load` reads it"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",  # gzip writes the time

@@ -12,7 +12,7 @@ from aggregator.cli import main
 from aggregator.errors import InvalidInput
 from aggregator_archive.cli.options import ARTICLE_COLUMNS
 from aggregator_archive.input_check import check_inputs
-from aggregator_archive.rows import ARTICLE_FIELDS, read_rows
+from aggregator_archive.rows import ARTICLE_FIELDS, parse_article, read_rows
 from tests.support.archive_data import write_lines
 
 ROWS: list[dict[str, str]] = [
@@ -38,7 +38,7 @@ def problem(*files: str, **columns: str) -> str:
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
 @pytest.mark.parametrize("name", ["a.csv", "A.CSV.gz"])
 def test_csv_files_of_spreadsheets(separator: str, encoding: str, name: str, tmp_path: Path) -> None:
     """Semicolons, tabs, bars, UTF-16 and Windows-1252 are read; only the last could be wrong, and is said."""
@@ -49,6 +49,43 @@ def test_csv_files_of_spreadsheets(separator: str, encoding: str, name: str, tmp
         [f"{file} is not UTF-8; its other letters are read as windows-1252."] * (encoding == "cp1252")
     )
     assert list(read_rows([file])) == ROWS
+
+
+@pytest.mark.parametrize("before", ["sep=,\r\n", "\ufeffsep=,\n", "\n  \n"])
+def test_the_header_follows_lines_of_spreadsheets(before: str, tmp_path: Path) -> None:
+    """They name the separator, or are empty."""
+    path = tmp_path / "a.csv"
+    path.write_text(f'{before}id,title,text\n007,A,"one,\n\ntwo"\n', encoding="utf-8", newline="")
+
+    assert check_inputs([str(path)], {}) == []
+    assert list(read_rows([str(path)])) == [{"id": "007", "title": "A", "text": "one,\n\ntwo"}]
+
+
+def test_spaces_after_separators(tmp_path: Path) -> None:
+    """Quotation marks follow them; other values keep theirs."""
+    path = tmp_path / "a.csv"
+    path.write_text('id, text\n007, "one, two"\n')
+    assert list(read_rows([str(path)])) == [{"id": "007", "text": "one, two"}]
+    path.write_text("id,text\n007, one\n")
+    assert list(read_rows([str(path)])) == [{"id": "007", "text": " one"}]
+
+
+def test_a_repeated_header_is_no_article(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files were joined."""
+    path = tmp_path / "a.csv"
+    path.write_text("id,text\n1,one\nid,text\n2,two\n")
+
+    assert [row["id"] for row in read_rows([str(path)])] == ["1", "2"]
+    assert "a.csv, row 2: The row repeats the header." in capsys.readouterr().err
+
+
+def test_nan_is_none(tmp_path: Path) -> None:
+    """Python writes it for an empty cell."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": NaN, "title": "A", "text": NaN}\n')
+    (row,) = read_rows([str(path)])
+
+    assert row == {"id": None, "title": "A", "text": None} and parse_article(row, {}).title == "A"
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])

@@ -125,8 +125,8 @@ def test_files_of_other_formats_are_refused(tmp_path: Path, capsys: pytest.Captu
     assert captured.out == ""
     assert captured.err == (
         f"aggregator: {feed}: The file is a feed; post its items by `aggregator follow FEED`. "
-        f"{table}: The file is CSV; write JSON lines, or name it .csv: "
-        "`aggregator dedupe FILE --out DIR` reads it.\n"
+        f"{table}: The file is CSV; write JSON lines. "
+        "`aggregator dedupe FILE.csv --out DIR` reads files named .csv.\n"
     )
 
 

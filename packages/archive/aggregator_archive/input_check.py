@@ -39,10 +39,16 @@ def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[
 
 
 def encoding_remark(file: str) -> str:
-    """What a CSV file that is not UTF-8 is read as; empty for any other file."""
-    if file == jsonl.STDIN or not rows.is_csv(file) or _is_utf8(file):
+    """What a CSV file that is not UTF-8 or UTF-16 is read as; empty for any other file."""
+    if file == jsonl.STDIN or not rows.is_csv(file) or rows.csv_encoding(file) != "utf-8-sig":
         return ""
-    return f"{file} is not UTF-8; its other letters are read as {rows.LEGACY_ENCODING}."
+    with rows.open_decompressed(file) as (content, _), suppress(EOFError, gzip.BadGzipFile, zlib.error):
+        try:
+            for _text in codecs.iterdecode(iter(lambda: content.read(CHUNK_BYTES), b""), "utf-8"):
+                pass
+        except UnicodeDecodeError:
+            return f"{file} is not UTF-8; its other letters are read as {rows.LEGACY_ENCODING}."
+    return ""  # also of damaged gzip data, which the run reports
 
 
 def mapped_names(columns: Sequence[str], fields: Sequence[str]) -> str:
@@ -90,20 +96,3 @@ def _columns(file: str) -> Iterator[Sequence[str]]:
         for _, _, line in rows.numbered_rows([file]):
             with suppress(InvalidInput):
                 yield list(rows.row_as_dict(line))
-
-
-def _is_utf8(file: str) -> bool:
-    """Whether all of a CSV file is UTF-8, or UTF-16 with a byte order mark."""
-    if rows.read_head(file)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        return True
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with rows.open_decompressed(file) as (content, _):
-        try:
-            while chunk := content.read(CHUNK_BYTES):
-                decoder.decode(chunk)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return False
-        except (EOFError, gzip.BadGzipFile, zlib.error):
-            return True  # the run reports it
-    return True

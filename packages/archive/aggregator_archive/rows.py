@@ -10,7 +10,9 @@ import codecs
 import csv
 import gzip
 import io
+import itertools
 import json
+import re
 import sys
 import zlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -40,6 +42,7 @@ DAMAGED_PARQUET = (OSError, ValueError)  # errors of pyarrow
 CONTENT_FIELDS = ("text", "html", "title")
 MAX_NAMED_COLUMNS = 8  # in an error message
 HEAD_BYTES = 64 * 1024
+_BEFORE_HEADER = re.compile(r'\s*$|"?sep=.', re.IGNORECASE).match  # lines of CSV files
 
 Row = bytes | dict[str, Any]  # a line of JSON, or a decoded row
 Columns = Mapping[str, str] | Sequence[tuple[str, str]]  # fields of rows, each with its column
@@ -206,7 +209,7 @@ def row_as_dict(row: RowOrError) -> dict[str, Any]:
 
 
 def _decode_json(row: bytes) -> Any:
-    """The value of a line; NaN, which Python writes, and halves of surrogate pairs do not cost the row."""
+    """The value of a line; NaN, Python's none, and halves of surrogate pairs do not cost the row."""
     try:
         return msgspec.json.decode(row)
     except msgspec.MsgspecError:
@@ -214,7 +217,7 @@ def _decode_json(row: bytes) -> Any:
         if whole == row and b"NaN" not in row and b"Infinity" not in row:
             raise
         with suppress(ValueError):
-            return json.loads(whole)
+            return json.loads(whole, parse_constant=lambda _: None)
         raise
 
 
@@ -322,26 +325,37 @@ def open_decompressed(file: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
         yield cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if zipped else raw, raw
 
 
+def csv_encoding(file: str) -> str:
+    """UTF-16 if the file starts with its byte order mark, or with an ASCII character in it; else UTF-8."""
+    start = read_head(file)[:2]
+    if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    return "utf-16-le" if start[1:] == b"\0" else "utf-8-sig"
+
+
 @contextmanager
 def open_csv(file: str) -> Iterator[tuple[csv.DictReader[str], BinaryIO]]:
     """Reader of a CSV file with a header, and the file on disk.
 
-    UTF-8, or UTF-16 with a byte order mark; bytes that are not UTF-8 are ``LEGACY_ENCODING``. Columns are
-    separated by tabs if the name says so, else by what the header has most of: , ; tab or |.
+    UTF-8 or UTF-16; bytes that are not UTF-8 are ``LEGACY_ENCODING``. Columns are separated by tabs if the
+    name says so, else by what the header has most of: , ; tab or |. Blank lines and ``sep=;`` of Excel before
+    the header are left out, and the space after each separator if the header has one.
     Raises InvalidInput if two columns have one name: a row has one value of each.
     """
     csv.field_size_limit(MAX_LINE_BYTES)
-    head = read_head(file)
-    encoding = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
-    header = next(iter(head.decode(encoding, "replace").splitlines()), "")
+    encoding = csv_encoding(file)
+    head = read_head(file).decode(encoding, "replace")
+    header = next(itertools.dropwhile(_BEFORE_HEADER, head.splitlines()), "")
     delimiter = "\t" if ".tsv" in Path(file).name.lower() else max(",;\t|", key=header.count)
-    names = next(csv.reader([header], delimiter=delimiter), [])
+    spaced = 0 < header.count(delimiter) == header.count(f"{delimiter} ")
+    layout: dict[str, Any] = {"delimiter": delimiter, "skipinitialspace": spaced}
+    names = next(csv.reader([header], **layout), [])
     if repeated := [name for name in names if name and names.count(name) > 1]:
         raise InvalidInput(f"{file}: two columns are named {repeated[0]!r}; rename one in the header.")
     with open_decompressed(file) as (content, raw):
-        errors = "replace" if encoding == "utf-16" else _LEGACY_ERRORS
+        errors = _LEGACY_ERRORS if encoding == "utf-8-sig" else "replace"
         text = io.TextIOWrapper(content, encoding, errors=errors, newline="")
-        yield csv.DictReader(text, delimiter=delimiter), raw
+        yield csv.DictReader(itertools.dropwhile(_BEFORE_HEADER, text), **layout), raw
 
 
 def _next_row(reader: csv.DictReader[str]) -> Row | InvalidInput | None:
@@ -356,6 +370,8 @@ def _next_row(reader: csv.DictReader[str]) -> Row | InvalidInput | None:
         values = [*(value for name, value in row.items() if name and value), *row.get(None, ())]
         problem = "The row has more or fewer values than the header has columns"
         return InvalidInput(f"{problem}: {listed(values)}.")
+    if all(name == value for name, value in row.items()):
+        return InvalidInput("The row repeats the header.")
     return {name: value or None for name, value in row.items()}
 
 

@@ -102,8 +102,7 @@ class MemoryStore:
     async def stream_trim(self, key: bytes, before: bytes) -> None:
         """Remove entries older than position ``before``."""
         entries = self._streams.get(key, [])
-        old = bisect_left(entries, _parse_position(before), key=_position_of)
-        del entries[:old]
+        del entries[: bisect_left(entries, _parse_position(before), key=_position_of)]
 
     async def scan_batches(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
         """A hundred keys at a time, sorted."""

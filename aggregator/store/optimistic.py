@@ -179,8 +179,7 @@ class VersionedMap(Generic[S]):
 
         def change(known: dict[str, S]) -> tuple[dict[str, S], R]:
             changed = dict(known)
-            result = mutation(changed)
-            return changed, result
+            return changed, mutation(changed)
 
         return await self._map.edit_with_result(change)
 

@@ -114,11 +114,13 @@ class _ReconnectingConnection:
             with suppress(driver.ConnectionError, driver.TimeoutError):
                 await connection.execute(_PING, 1)
         if connection is None or not connection.is_open:
-            opened = self._make_connection()
+            opened, task = self._make_connection(), asyncio.current_task()
             try:
-                await opened.connect()  # type: ignore[no-untyped-call]
-                if (task := asyncio.current_task()) and task.cancelling():
-                    raise asyncio.CancelledError  # by ``close``; ``connect`` may have swallowed it
+                try:
+                    await opened.connect()  # type: ignore[no-untyped-call]
+                finally:  # ``connect`` may have swallowed the cancellation, or failed by it
+                    if task and task.cancelling():
+                        raise asyncio.CancelledError
             except BaseException:
                 await opened.disconnect(nowait=True)
                 raise

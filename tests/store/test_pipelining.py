@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from redis import exceptions as driver
-from redis.asyncio import ConnectionPool
+from redis.asyncio import Connection, ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
@@ -135,6 +135,29 @@ async def test_waiting_requests_share_one_connection_attempt() -> None:
         ):  # immediately, or at its timeout if redis-py missed the cancellation
             await late
         assert not any(each.in_flight for each in pool._connections)
+
+
+async def test_a_cancelled_connection_attempt_is_no_error() -> None:
+    """redis-py may fail by the cancellation: at the end of a start asyncio would log it with a traceback."""
+
+    class Connecting(Connection):
+        async def connect(self) -> None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise driver.ConnectionError("lost") from None
+
+    begun = asyncio.Event()
+    pool = PipelinedPool(Connecting, count=1, timeout_s=5.0, max_idle_s=25.0)
+    request = asyncio.create_task(pool.execute([("GET", b"a")]))
+    await begun.wait()
+    attempt = pool._connections[0]._connect_task
+    pool.close()
+
+    with pytest.raises(driver.ConnectionError, match="closed"):
+        await request
+    assert attempt is not None and attempt.cancelled()
 
 
 async def test_an_overdue_reply_fails_all_requests_in_flight() -> None:

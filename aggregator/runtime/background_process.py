@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import signal
 import sys
 from multiprocessing.connection import Connection
@@ -37,8 +36,6 @@ STOP_TIMEOUT_S = 6.0
 # load that uses all processors. With 10 the detector falls behind when other programs keep them busy.
 NICE_INCREMENT = 7
 PROCESS_NAME = "aggregator-scheduler"
-
-log = logging.getLogger("aggregator.scheduler")
 
 
 async def keep_background_running(
@@ -74,7 +71,7 @@ def child_main(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe:
     """Entry point of the child: work until SIGTERM, or until the parent is gone."""
     lower_priority(NICE_INCREMENT)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the whole process group
-    run_child(lambda: _run(settings, layout, runtime_dir, pipe), settings, log)
+    run_child(lambda: _run(settings, layout, runtime_dir, pipe), settings, pipe)
 
 
 async def _run(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe: Connection) -> int:

@@ -42,7 +42,7 @@ START_TIMEOUT_S = 300.0
 FIRST_PAUSE_S, MAX_PAUSE_S, MAX_STORE_PAUSE_S = 1.0, 30.0, 5.0  # the last without a store
 # A process that was ready for this long is started again without a pause.
 STABLE_S = 30.0
-_HEARTBEAT = b"alive"
+_HEARTBEAT = b""  # other bytes say why the process ends
 
 log = logging.getLogger("aggregator.processes")
 
@@ -102,7 +102,7 @@ class ChildProcess:
         self, name: str, target: Callable[..., None], *args: Any, forked: ForkedProcess | None = None
     ) -> None:
         self.ready, self.ended, self.hung = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self.ready_payload: Any = None
+        self.ready_payload, self._failure = None, ""
         self._missed_heartbeats = 0
         self._check_timer: asyncio.TimerHandle | None = None
         self.process: BaseProcess
@@ -122,9 +122,11 @@ class ChildProcess:
             self.ended.set()
             return
         self._missed_heartbeats = 0
-        if message != _HEARTBEAT:
-            self.ready_payload = message
-            self.ready.set()
+        if isinstance(message, bytes):
+            self._failure = message.decode()
+            return
+        self.ready_payload = message
+        self.ready.set()
 
     def _check_heartbeat(self) -> None:
         interval_s = HEARTBEAT_TIMEOUT_S / HEARTBEAT_CHECKS
@@ -142,7 +144,7 @@ class ChildProcess:
             return f"sent no heartbeat and was killed (code {code})"
         if code is not None and code < 0:
             return f"was ended by signal {-code} ({signal.strsignal(-code)})"
-        return f"ended with code {code}"
+        return f"ended with code {code}{self._failure and ': ' + self._failure}"
 
     async def stop(self, timeout_s: float) -> None:
         """Send SIGTERM, wait up to ``timeout_s``, then SIGKILL. Idempotent."""
@@ -255,15 +257,14 @@ async def _wait_any(*events: asyncio.Event) -> None:
         task.cancel()
 
 
-def run_child(
-    main: Callable[[], Coroutine[Any, Any, int]], settings: Settings, logger: logging.Logger
-) -> NoReturn:
-    """Configure logging, run ``main`` and exit with its result; an AggregatorError is logged."""
+def run_child(main: Callable[[], Coroutine[Any, Any, int]], settings: Settings, pipe: Connection) -> NoReturn:
+    """Configure logging, run ``main`` and exit with its result; the parent logs an AggregatorError."""
     configure_logging(settings.log_level, settings.log_format, with_process=True)
     try:
         code = run_loop(main())
     except AggregatorError as error:
-        logger.error("%s", error)
+        with contextlib.suppress(OSError):  # the parent may be gone
+            pipe.send(str(error).removesuffix(".").encode(errors="replace"))
         code = exit_code(error)
     raise SystemExit(code)
 

@@ -108,8 +108,8 @@ class Supervisor:
             if self._ready_workers:
                 self._restarts.add("worker")
                 return True
-            if code is None or code < 0:  # otherwise the worker has logged why
-                log.error("worker %d %s before the service was ready", index, failure)
+            if not self._stop.is_set():  # the others fail likewise
+                log.error("the service cannot start: worker %d %s", index, failure)
             self._exit_code = code if code is not None and code > 0 else EXIT_UNAVAILABLE
             self._begin_shutdown()
             return False
@@ -146,7 +146,7 @@ def worker_main(
             listener=listener, stop=stop, peer_metrics=peer_metrics,
         )  # fmt: skip
 
-    run_child(lambda: serve(fork_analysis(settings)), settings, log)
+    run_child(lambda: serve(fork_analysis(settings)), settings, pipe)
 
 
 @contextlib.contextmanager

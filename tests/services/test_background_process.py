@@ -198,10 +198,11 @@ async def test_a_process_that_cannot_start_is_retried_with_doubling_pauses(
     stop.set()
     await supervising
 
-    assert caplog.messages[:2] == [
-        f"the background process ended with code 3; starting another one in {pause} s"
-        for pause in ("0.01", "0.02")
-    ]
+    for message, pause in zip(caplog.messages[:2], ("0.01", "0.02"), strict=True):
+        assert message.startswith(
+            f"the background process ended with code 3: The store at 127.0.0.1:{free_port} cannot be reached"
+        )
+        assert message.endswith(f"; starting another one in {pause} s")
 
 
 async def test_a_process_that_is_killed_during_its_start_is_replaced(

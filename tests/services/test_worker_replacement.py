@@ -94,3 +94,19 @@ async def test_a_replacement_is_started_until_the_store_is_available(tmp_path: P
 
     assert status == 200 and len(others) == 1
     assert not any(map(is_alive, before))
+
+
+async def test_the_reason_of_a_failed_start_is_reported_once(tmp_path: Path) -> None:
+    """Each of three workers meets it: a log with one line says what to do."""
+    process = await asyncio.create_subprocess_exec(
+        *SERVE,
+        f"--data-dir={tmp_path}",
+        f"--models-dir={tmp_path / 'absent'}",
+        "--workers=3",
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, output = await process.communicate()
+
+    errors = [line for line in output.decode().splitlines() if "ERROR" in line]
+    assert process.returncode == 2
+    assert len(errors) == 1 and "absent: there is no such directory; set models_dir" in errors[0]

@@ -197,9 +197,8 @@ def headline_alternatives(records: Sequence[ArticleRecord], current_title: str) 
     taken = [_terms(current_title, titled[0].lang)] if titled else []
     for record in (*sorted(ranked, key=lambda record: record.publication_ms)[-1:], *ranked):
         terms = _terms(record.title, record.lang)
-        if record.title != current_title and all(
-            len(terms & t) <= MAX_RESEMBLANCE * len(terms | t) > 0 for t in taken
-        ):
+        is_other = (len(terms & t) <= MAX_RESEMBLANCE * len(terms | t) > 0 for t in taken)
+        if record.title != current_title and all(is_other):
             found.append(record)
             taken.append(terms)
     return sorted(found[:MAX_ALTERNATIVES], key=ranked.index)

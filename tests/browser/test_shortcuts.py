@@ -281,7 +281,9 @@ async def test_the_row_of_what_is_back_holds_its_state(
         browser, client.make_url("/?kiosk=1"), viewport={"width": 1920, "height": 1080}
     ) as page:
         rows = page.locator("#events > .back:visible")
-        await expect(rows.first).to_contain_text("11 → 29 dead, 12 new items since Dropped by Annemarie")
+        await expect(rows.first).to_contain_text(
+            "two outlets: 11 → 29 dead, 12 new items since Dropped by Annemarie"
+        )
         margins = await rows.evaluate_all(
             """rows => rows.map(row => [row, row.querySelector(".kind"), row.querySelector(".by")])
             .map(([row, cell, by]) => [

@@ -236,10 +236,9 @@ def _label_of(kind: str) -> str:
 
 
 def _event_lines(event: Event, now_ms: int, base_url: str, zone: tzinfo) -> list[str]:
-    """Headline with its link; numbers and first report; why it is an event."""
-    facts = size_summary(event) + (
-        f", {n} in the last hour" if (n := growth(event, now_ms).last_hour) else ""
-    )
+    """Headline with its link; numbers, first report and who is on it; the last note; why it is an event."""
+    last_hour = growth(event, now_ms).last_hour
+    facts = size_summary(event) + (f", {last_hour} in the last hour" if last_hour else "")
     facts += ", ended" if event.status == "closed" else ""
     if event.first:
         at = datetime.fromtimestamp(event.first[0] / 1000, zone)
@@ -247,7 +246,9 @@ def _event_lines(event: Event, now_ms: int, base_url: str, zone: tzinfo) -> list
     link = f" {event_url(event, base_url)}" if base_url else ""
     fired = datetime.fromtimestamp(event.detected_at_ms / 1000, zone)
     detected = f"When it was detected, {fired:%-d %b, %H:%M %Z}: {event.reason}"
-    return [_cut(current_title(event)) + link, facts, detected]
+    actors = {"on_it": f"; on it: {event.assignee}", "seen": f"; seen by {event.acknowledged_by}"}
+    notes = [f"Note by {note.actor}: {_cut(note.text)}" for note in event.notes[-1:]]
+    return [_cut(current_title(event)) + link, facts + actors.get(event.status_key, ""), *notes, detected]
 
 
 def _line_of(record: ArticleRecord) -> str:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from aggregator.errors import Conflict, NotFound
 from aggregator.events.desks import Alert, Desk
+from aggregator.events.event import Note
 from aggregator.events.webhooks.subscriptions import (
     MAX_SUBSCRIPTIONS,
     Subscription,
@@ -196,3 +197,16 @@ def test_a_test_call_names_the_webhook() -> None:
     }
     slack = Subscription("w1", "", "", format="slack")
     assert json.loads(ping_body(None, slack, EVENT_MS, "")).keys() == {"text"}
+
+
+def test_a_digest_says_who_is_on_an_event_and_the_last_note() -> None:
+    """A note is cut; nothing is said of an event that nobody has seen."""
+    notes = (Note(1, "Ada", 5, "Call the port."), Note(2, "Ben", 6, "Tug crew\nis safe. " + "x" * 900))
+    taken = event("e1", "Ferry sinks", assignee="Ada", notes=notes)
+    events = (taken, replace(taken, id="e2", assignee="", acknowledged_by="Ben", notes=()), STORM)
+    alert = Alert(Desk("d", "Night", 0), events, kind="digest", sections={"taken": 2, "unhandled": 1})
+    _, first, second, _, third = alert_message(alert, EVENT_MS, "", {}, False).body.split("\n\n")
+
+    assert "; on it: Ada\nNote by Ben: Tug crew is safe. xxx" in first and "x" * 900 not in first
+    assert "; seen by Ben\nWhen it was detected" in second
+    assert "on it" not in third and "Note" not in third

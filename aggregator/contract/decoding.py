@@ -122,6 +122,8 @@ def decode(data: bytes, type_: type[T]) -> T:
     # JSON in UTF-8 has no zero bytes; UTF-16 of Latin text has one in every second byte.
     if b"\0" in data[:4]:
         raise _bad_json("UTF-16 or binary data; expected one JSON object in UTF-8.")
+    if data.lstrip()[:1] == b"<":
+        raise _bad_json("HTML or XML; expected one JSON object, for an article with the page in `html`.")
     try:
         text = data.decode()
         decoded: T = json_decoder(type_).decode(data)  # type: ignore[arg-type]  # classes are hashable

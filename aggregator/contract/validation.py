@@ -135,15 +135,12 @@ def _object_errors(
     fields = {known.encode_name: known for known in struct_fields(struct_type)}
     prefix = f"{field}." if field else ""
     for name, known in fields.items():
+        shown, place = prefix + name, (*path, name)
         if name in members:
-            yield from _body_errors(members[name], known.type, prefix + name, (*path, name))
+            yield from _body_errors(members[name], known.type, shown, place)
         elif known.required:
-            yield InvalidInput(
-                f"{prefix}{name}: required field is missing.",
-                field=prefix + name,
-                reason="missing",
-                path=(*path, name),
-            )
+            problem = f"{shown}: required field is missing."
+            yield InvalidInput(problem, field=shown, reason="missing", path=place)
     yield from _unknown(members, fields, "field", prefix, path)
 
 
@@ -187,7 +184,8 @@ def _plain_sentence(message: str) -> str:
         r"`([^`]*)`", lambda m: " or ".join(_TYPE_DESCRIPTIONS.get(t, t) for t in m[1].split(" | ")), message
     )
     if "of at most" in words or "of at least" in words:
-        words += " items" if "array" in words else " characters"
+        words += " item" if "array" in words else " character"
+        words += "s" * (" 1 " not in words)
     return (
         words.replace(" or null, got", ", got")
         .replace(" <= ", " of at most ")

@@ -74,6 +74,14 @@ def test_one_error_is_located(type_: Any, body: object, pointer: str, code: str)
     assert problem.errors[0].detail == problem.detail
 
 
+def test_a_length_of_one_is_singular() -> None:
+    """The sentence of msgspec has neither a unit nor a plural."""
+    assert problem_of(b'{"name": ""}', DeskIn).detail.startswith(
+        "name: expected a string of at least 1 character."
+    )
+    assert problem_of(b'{"ids": []}', RelatedBatchIn).detail == "ids: expected an array of at least 1 item."
+
+
 def test_errors_of_items_are_listed_each() -> None:
     """Every wrong item of a list, and every wrong member of both articles."""
     assert places(problem_of(b'{"ids": [1, "a", null], "title": 2}', RelatedIn)) == [

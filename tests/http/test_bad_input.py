@@ -21,12 +21,14 @@ ARRAY_BODY = (
     "body: expected one article, got an array; send several articles as JSON lines, one object per line."
 )
 UTF16_BODY = "body: UTF-16 or binary data; expected one JSON object in UTF-8."
+HTML_BODY = "body: HTML or XML; expected one JSON object, for an article with the page in `html`."
 UNKNOWN_FIELD = "unknown field; allowed: id, url, title, text, html, source, published_at, lang, policy."
 INVALID_ARTICLES = [
     (b"", 400, "body", "body: empty; expected one JSON object."),
     (b"   ", 400, "body", "body: empty; expected one JSON object."),
     (b"{", 400, "body", "body: not valid JSON (truncated)."),
     (b"NaN", 400, "body", "body: not valid JSON (invalid character at byte 0)."),
+    (b"\n<html><p>A page.</p></html>", 400, "body", HTML_BODY),
     (b'{"title": NaN}', 400, "body", "body: not valid JSON (invalid character at byte 10)."),
     (b'{"title": Infinity}', 400, "body", "body: not valid JSON (invalid character at byte 10)."),
     (b'{"title": "x"} {', 400, "body", "body: not valid JSON (trailing characters at byte 16)."),

@@ -164,9 +164,9 @@ async def _check_index(service: Service) -> list[Finding]:
         listed = ", ".join(sorted(untrusted))
         findings.append(note("sources", f"Untrusted, so not stored: {listed} (`aggregator audit SOURCE`)."))
     made_ms = await last_backup(store).read()
-    made = f"was at {format_minute(made_ms)} UTC" if made_ms else "is not known"
+    made = f"was at {format_minute(made_ms)} UTC" if made_ms else "is unknown (`aggregator backup DIR`)"
     finding = ok if service.clock() - made_ms < 2 * DAY_MS else note  # as the alert BackupOverdue
-    findings.append(finding("backup", f"The last complete `aggregator backup` of this store {made}."))
+    findings.append(finding("backup", f"The last complete backup of this store {made}."))
     registry = await registry_of(store).read()
     for space in service.articles.index.spaces:
         found = await count_articles(store, space, registry.get(space, StoredSpace()))

@@ -42,7 +42,7 @@ async def accessibility_violations(page: Page, *parts: str, targets: bool = Fals
 
     ``targets``: also targets of less than 24 px without the space of such a one.
     """
-    rules = {"rules": {"target-size": {"enabled": targets}}}
+    rules = {"rules": {"target-size": {"enabled": targets}}, "resultTypes": ["violations"]}
     results = await Axe().run(
         page, options=rules, context={"include": [[part] for part in parts]} if parts else None
     )

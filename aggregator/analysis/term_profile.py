@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from operator import itemgetter
 
 import numpy as np
@@ -60,7 +61,7 @@ def encode_minor_terms(stored: WeightedTerms, minor: WeightedTerms, lead: Collec
     flags = sum(1 << at for at, (term, _) in enumerate((*stored, *minor)) if term in lead)
     share = round(_MAX_SHARE * minor[-1][1] / stored[-1][1]) if minor else _MAX_SHARE
     head = flags.to_bytes(_LEAD_BYTES, "little") + bytes([max(1, min(_MAX_SHARE, share))])
-    return head + np.array([_hashes(term)[0] for term, _ in minor], "<u2").tobytes()
+    return head + np.array([_hashes(term) & (_SHORT_PREFIX - 1) for term, _ in minor], "<u2").tobytes()
 
 
 def profile_weights(profile: TermProfile) -> list[tuple[str, float]]:
@@ -105,8 +106,9 @@ def _flatten(profiles: Sequence[TermProfile]) -> tuple[IntArray, FloatArray, Int
     """Return hash and weight of every prefix, and the position of its profile; all (n,)."""
     stored_counts = np.array([len(terms) for terms, _ in profiles], np.int64)
     minor_counts = np.array([max(0, len(data) - _HEAD_BYTES) // 2 for _, data in profiles], np.int64)
-    hashes = np.array([_hashes(term) for terms, _ in profiles for term, _ in terms], np.int64).reshape(-1, 2)
-    weights = np.array([weight for terms, _ in profiles for _, weight in terms], np.float64)
+    stored = list(chain.from_iterable(map(itemgetter(0), profiles)))
+    hashes = np.fromiter(map(_hashes, map(itemgetter(0), stored)), np.int64, len(stored))
+    weights = np.fromiter(map(itemgetter(1), stored), np.float64, len(stored))
     minor_hashes = np.frombuffer(b"".join([data[_HEAD_BYTES:] for _, data in profiles]), "<u2")
     heads = b"".join([data[:_HEAD_BYTES] or bytes(_HEAD_BYTES) for _, data in profiles])
     head_rows = np.frombuffer(heads, np.uint8).reshape(-1, _HEAD_BYTES)
@@ -120,7 +122,7 @@ def _flatten(profiles: Sequence[TermProfile]) -> tuple[IntArray, FloatArray, Int
     is_lead = np.unpackbits(head_rows[:, :_LEAD_BYTES], axis=1, bitorder="little")[all_owners, positions]
     values = np.concatenate([weights, minor_weights]) ** WEIGHT_EXPONENT * np.where(is_lead, LEAD_FACTOR, 1.0)
     return (
-        np.concatenate([hashes[:, 0], minor_hashes, hashes[:, 1]]),
+        np.concatenate([hashes & (_SHORT_PREFIX - 1), minor_hashes, hashes >> _HASH_BITS]),
         np.concatenate([values, SHORT_PREFIX_FACTOR * values[: len(weights)]]),
         np.concatenate([all_owners, stored_owners]),
     )
@@ -133,11 +135,11 @@ def _ranks(counts: IntArray) -> tuple[IntArray, IntArray]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _hashes(term: str) -> tuple[int, int]:
-    """The hashes of the prefix, as ``encode_minor_terms`` stores it, and of the short prefix."""
+def _hashes(term: str) -> int:
+    """The hash of the prefix, as ``encode_minor_terms`` stores it, and above it that of the short prefix."""
     prefixes = (term[:chars].encode("utf-8", "surrogatepass") for chars in (PREFIX_CHARS, SHORT_PREFIX_CHARS))
     long, short = (xxhash.xxh3_64_intdigest(prefix, _HASH_SEED) & (_SHORT_PREFIX - 1) for prefix in prefixes)
-    return long, short + _SHORT_PREFIX
+    return long | (short + _SHORT_PREFIX) << _HASH_BITS
 
 
 @lru_cache(maxsize=64)

@@ -46,9 +46,7 @@ class InternTable(dict[str, int]):
     """
 
     def __init__(self, attributes_of: Callable[[str], tuple[float, ...]], *dtypes: DTypeLike) -> None:
-        self.columns: tuple[npt.NDArray[Any], ...] = tuple(
-            np.empty(_INITIAL_CAPACITY, dtype) for dtype in dtypes
-        )
+        self.columns: tuple[npt.NDArray[Any], ...] = tuple(np.empty(_INITIAL_CAPACITY, d) for d in dtypes)
         self.strings: list[str] = []
         self.max_new: int | None = None  # strings that one ``ids_of`` may add; None: any number
         self._attributes_of = attributes_of

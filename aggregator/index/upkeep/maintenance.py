@@ -1,7 +1,6 @@
 """Index maintenance: retention, compaction and rehash of all spaces, as a sequence of short steps.
 
-The caller may pause or stop between any two steps. Progress is in the store, so another process continues;
-two at once are harmless.
+The caller may stop between any two steps: progress is in the store, and two processes at once are harmless.
 
 **Retention.** A segment that spans the retention period is sealed even if it is not full. A frozen segment
 below the floor is dropped; ``closed`` stays for readers of the stream that were away.
@@ -17,6 +16,7 @@ A key goes once its article is older, by the trusted time, than the retention pe
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 
@@ -29,8 +29,9 @@ from aggregator.index.snapshot import SegmentStack
 from aggregator.index.upkeep.compaction import Compactor
 from aggregator.index.upkeep.sketch_rehash import SketchRehash
 from aggregator.store.base import Delete, Store, Transaction, ValueEquals
-from aggregator.time_units import DAY_MS
+from aggregator.time_units import DAY_MS, format_minute
 
+log = logging.getLogger("aggregator.maintenance")
 # Longer than the event detector looks back.
 STREAM_RETENTION_MS = 8 * DAY_MS
 TRIM_STEP_MS = 10_000
@@ -62,8 +63,11 @@ class RetentionJob:
                 yield
 
     async def _raise_floor(self, stack: SegmentStack, trusted_ms: int, period_ms: int) -> None:
-        floor = self._retention.floor_at(trusted_ms)
-        if arrival_ms_of(floor) - arrival_ms_of(stack.floor) > period_ms // FLOOR_STEPS_PER_RETENTION:
+        floor, before_ms = self._retention.floor_at(trusted_ms), arrival_ms_of(stack.floor)
+        if (at_ms := arrival_ms_of(floor)) - before_ms > period_ms // FLOOR_STEPS_PER_RETENTION:
+            if before_ms and at_ms - before_ms > DAY_MS:  # a shorter retention, or the service was off
+                expired = stack.space, *map(format_minute, (before_ms, at_ms)), period_ms / DAY_MS
+                log.warning("%s: what arrived from %s to %s expires; retention_days is %g", *expired)
             await self._segments.advance_head(stack.space, floor=floor)
 
     async def _seal_if_spans_period(self, stack: SegmentStack, trusted_ms: int, period_ms: int) -> None:
@@ -88,10 +92,8 @@ class RetentionJob:
 
     async def _is_expired(self, space: str, number: int, floor: int) -> bool:
         sealed = (await self._store.read([keys.tag(space, number) + keys.SEALED]))[0]
-        return (
-            sealed is not None
-            and arrival_ms_of(floor) > int(sealed) + self._retention.shared_entries_grace_ms
-        )
+        grace_ms = self._retention.shared_entries_grace_ms
+        return sealed is not None and arrival_ms_of(floor) > int(sealed) + grace_ms
 
     async def _trim_stream(self, tag: bytes, trusted_ms: int) -> AsyncIterator[None]:
         stream, oldest_kept_ms = tag + keys.STREAM, trusted_ms - STREAM_RETENTION_MS

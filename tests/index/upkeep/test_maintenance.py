@@ -153,6 +153,23 @@ async def test_the_floor_never_falls() -> None:
     assert (await without_retention.ingest.submit(probe)).outcome.verdict == "new"
 
 
+async def test_a_shortened_retention_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Once, with what expires by it; a first start and the passing of time say nothing."""
+    store = MemoryStore()
+    newsroom = core(store, retention_ms=40 * DAY_MS)
+    await newsroom.post("a", story(1))
+    for _ in range(3):
+        await run_all(SegmentMaintenance(newsroom.index), newsroom.clock())
+        newsroom.clock.now_ms += DAY_MS // 2
+    assert caplog.messages == []
+
+    shortened = core(store, retention_ms=10 * DAY_MS, clock=newsroom.clock)
+    for _ in range(2):
+        await run_all(SegmentMaintenance(shortened.index), newsroom.clock())
+    (message,) = caplog.messages
+    assert message.endswith("expires; retention_days is 10")
+
+
 async def test_a_segment_that_spans_the_retention_period_is_sealed() -> None:
     """It is sealed although it is not full, so that it can be dropped as a whole."""
     newsroom = core(MemoryStore(), retention_ms=8 * DAY_MS, segment_max_articles=100)

@@ -280,6 +280,7 @@ class Decider:
         own_group = outcome.group(record.first_version if record is not None else 0) or None
         near = related_candidates(analysis, case.candidates, outcome, case.pending.profile.policy)
         groups = dict.fromkeys(c.canonical[1] for c in near)
+        shown = [c for c in case.candidates if c.kept and c.canonical[1] in groups]  # callers lack the others
         # A group that begins with this version can be in no event yet.
         if own_group is not None and not (transaction and record and own_group == record.number):
             groups = {own_group: None, **groups}
@@ -291,7 +292,7 @@ class Decider:
             space=analysis.space,
             fingerprint=analysis.fingerprint,
             short=analysis.short,
-            related=rank(near, exclude_group=own_group, limit=MAX_RELATED) if near else (),
+            related=rank(shown, exclude_group=own_group, limit=MAX_RELATED),
             stored=transaction is not None and not case.dry_run,
             created=not case.dry_run and ((former or replaced) is not None or is_first),
             problems=(record or analysis).problems | outcome.problems,

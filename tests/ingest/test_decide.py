@@ -96,6 +96,18 @@ async def test_a_weekly_column_is_no_duplicate() -> None:
     assert again.outcome.match is not None and again.outcome.match.id == "week0"
 
 
+async def test_related_articles_are_those_that_the_caller_was_told_to_keep() -> None:
+    """Two outlets print one headline, the second of which is dropped; a third one reports the contrary."""
+    service = core(MemoryStore())
+    headline = "Governor Tamsin Rook resigns"
+    kept = await post(service, "kept", "", headline, "Gazette", 0)
+    dropped = await post(service, "dropped", "", headline, "Courier", 1)
+    contrary = await post(service, "contrary", "", "Governor Tamsin Rook does not resign", "Times", 2)
+
+    assert (kept.outcome.keep, dropped.outcome.keep) == (True, False)
+    assert [related.id for related in contrary.related] == ["kept"]
+
+
 async def test_a_footer_alone_is_no_duplicate_of_the_pages_above_it() -> None:
     """The pages have their own news above it."""
     service = core(MemoryStore())

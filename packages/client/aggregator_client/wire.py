@@ -161,10 +161,10 @@ class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
 
 
 class DuplicateOf(Struct):
-    """The stored article that this one duplicates; ``canonical_id`` is the first article of its group."""
+    """The stored article that this one duplicates; to link to one that was kept, use ``canonical_id``."""
 
-    id: Annotated[str, doc("Id of the stored article.", "pool-1")]
-    canonical_id: Annotated[str, doc("Id of the first article of the duplicate group.", "pool-1")]
+    id: Annotated[str, doc("Id of the article it resembles most, itself maybe dropped.", "pool-2")]
+    canonical_id: Annotated[str, doc("Id of the first article of the group, which was kept.", "pool-1")]
     distance: Annotated[
         int, doc("Differing bits of the two fingerprints, 0 to 64; null: no stored article is near.", 5)
     ]

@@ -235,11 +235,11 @@ export interface CopiesOut {
   truncated: boolean;
 }
 
-/** The stored article that this one duplicates; `canonical_id` is the first article of its group. */
+/** The stored article that this one duplicates; to link to one that was kept, use `canonical_id`. */
 export interface DuplicateOf {
-  /** Id of the stored article. */
+  /** Id of the article it resembles most, itself maybe dropped. */
   id: string;
-  /** Id of the first article of the duplicate group. */
+  /** Id of the first article of the group, which was kept. */
   canonical_id: string;
   /** Differing bits of the two fingerprints, 0 to 64; null: no stored article is near. */
   distance: number;

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.domain import LATE_MS, Problem
-from aggregator.time_units import HOUR_MS
+from aggregator.time_units import DAY_MS, HOUR_MS
 
 PROBLEM_NAMES = tuple([str(problem.name) for problem in Problem])
 # In the others no source fails: many state a day only, or are read once a day.
@@ -15,12 +15,14 @@ FAILING_NAMES = tuple(name for name in PROBLEM_NAMES if name not in ("late", "no
 # An extractor that breaks shows within hours at a busy source, and a single article fails no source.
 CHECKED_ARTICLES, MIN_CHECKED = 200, 10
 FAILING_SHARE = 0.5
+MAX_DELAY_MS = 30 * DAY_MS  # an older date is of an archive, or a default such as 1970, and no delay
 
 
 class ExtractionHealth(msgspec.Struct, frozen=True, array_like=True):
     """How many of an outlet's newest articles were checked, and how many have each of ``PROBLEM_NAMES``.
 
-    ``dated`` ones, not declared as past, were published ``least_ms`` to ``most_ms`` before, but two tenths.
+    ``dated`` ones, not declared as past, were published ``least_ms`` to ``most_ms`` before, but two tenths;
+    all within ``MAX_DELAY_MS``.
     """
 
     checked: int = 0
@@ -72,8 +74,8 @@ def health_of_outlets(
     checked = np.bincount(outlet[newest], minlength=outlet_count)
     counts = np.zeros((outlet_count, len(PROBLEM_NAMES)), np.int64)
     np.add.at(counts, outlet[newest], problems[newest, None] >> np.arange(len(PROBLEM_NAMES)) & 1)
-    is_declared = (delay_ms > LATE_MS) & (problems & Problem.late == 0)
-    dated = newest[~is_declared[newest] & (problems[newest] & Problem.undated == 0)]
+    is_past = (delay_ms > MAX_DELAY_MS) | ((delay_ms > LATE_MS) & (problems & Problem.late == 0))
+    dated = newest[~is_past[newest] & (problems[newest] & Problem.undated == 0)]
     dated = dated[np.lexsort((delay_ms[dated], outlet[dated]))]
     starts = outlet[dated].searchsorted(np.arange(outlet_count + 1))
     sizes = np.diff(starts)

@@ -116,12 +116,14 @@ def dated(n: int, delay_min: float, problems: Problem = NO_PROBLEM) -> StreamIte
         ([60.0 * n for n in range(30)], 54.0, None),
         ([5.0] * 28 + [30_000.0] * 2, 4.0, None),
         ([300.0] * 9, 4.0, None),
+        ([29_000_000.0 + 1440 * n for n in range(30)], 4.0, None),
+        ([300.0] * 20 + [29_000_000.0] * 10, 10.0, 5.0),
     ],
 )
 def test_a_source_is_believed_up_to_twice_its_usual_delay(
     delays: list[float], believed_h: float, late_by_h: float | None
 ) -> None:
-    """A few forged dates are no record; dates that are late by the same hours are reported."""
+    """Forged dates, and those of 1970, are no record; dates that are late by the same hours are reported."""
     found = health_of(*(dated(n, delay) for n, delay in enumerate(delays)))["Radio"]
 
     assert found.believed_ms / HOUR_MS == pytest.approx(believed_h, abs=0.1)

@@ -9,12 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.shingles import (
-    IGNORED_LOW_BITS,
-    MAX_UINT32,
-    NO_OVERLAP,
-    estimate_overlaps,
-)
+from aggregator.analysis.shingles import IGNORED_LOW_BITS, MAX_UINT32, NO_OVERLAP, estimate_overlaps
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.term_profile import cosines, profile_weights
 from aggregator.dedup.copy_rule import Evidence, hours_between, is_same_outlet

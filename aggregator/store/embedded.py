@@ -31,13 +31,7 @@ from urllib.parse import quote
 from aggregator.errors import AggregatorError, ConfigurationError, StoreUnavailable
 from aggregator.parent_death import parent_death_hook
 from aggregator.store.append_log import AppendLog
-from aggregator.store.disk import (
-    TEMPORARY_PREFIX,
-    FileLock,
-    give_to_owner,
-    read_disk_space,
-    require_access,
-)
+from aggregator.store.disk import TEMPORARY_PREFIX, FileLock, give_to_owner, read_disk_space, require_access
 from aggregator.store.server_process import READ_ONLY, ServerLog, send_command, server_config
 
 _MAX_SOCKET_PATH_BYTES = 100  # the address of a unix socket has 104 (macOS) or 108 bytes

@@ -166,12 +166,7 @@ def _json_lines_table(path: Path) -> Iterator[RowWriter]:
 
 
 def write_results(
-    job: Job,
-    result: DedupeResult,
-    progress: ProgressListener,
-    *,
-    worker_count: int,
-    peak_memory: PeakMemory,
+    job: Job, result: DedupeResult, progress: ProgressListener, *, worker_count: int, peak_memory: PeakMemory
 ) -> dict[str, Any]:
     """Write all files, and return the content of ``summary.json``; the working files are deleted at the end.
 

@@ -68,8 +68,7 @@ PolicyProfile = Annotated[
 ]
 
 PublishedAt = Annotated[
-    datetime | None,
-    doc("Time of publication that the outlet states; null: unknown.", "2026-11-20T08:00:00Z"),
+    datetime | None, doc("Time of publication that the outlet states; null: unknown.", "2026-11-20T08:00:00Z")
 ]
 ArrivedAt = Annotated[
     datetime, doc("Time at which the article was stored first.", "2026-11-20T08:00:05.120000Z")
@@ -445,8 +444,7 @@ class RelatednessOut(Struct):
     """Why two articles are related, or not."""
 
     summary: Annotated[
-        str,
-        doc("The relation in two sentences.", "Probability of one subject 0.93: both are about rivers."),
+        str, doc("The relation in two sentences.", "Probability of one subject 0.93: both are about rivers.")
     ]
     listed: Annotated[bool, doc("Whether the list of the first one may have the second one.", True)]
     similarity: Annotated[float, doc("Cosine of all terms, 0 to 1.", 0.66)]

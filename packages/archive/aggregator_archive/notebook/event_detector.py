@@ -36,10 +36,7 @@ class EventDetector:
         columns: Mapping[str, str] | None = None,
     ) -> None:
         self._rule = BurstRule(
-            items=items,
-            window_ms=span_ms("window", window),
-            min_sources=min_sources,
-            sensitivity=sensitivity,
+            items=items, window_ms=span_ms("window", window), min_sources=min_sources, sensitivity=sensitivity
         )
         self._columns = dict(columns or {})
 

@@ -359,7 +359,7 @@ class Answer:
 
     ``profile``: the policy profile that applies.
     ``stored_as``: ``id``, if the posted one belongs to another source; ``replaces``: if it was used again.
-    ``withdrawn``: ids of earlier articles that are duplicates no longer, since their text is not the article.
+    ``withdrawn``: ids of earlier articles whose verdicts overlooked that their text is not the article.
     ``unchecked``: by a store that is not the one remembered; ``withheld``: not stored for that, or since its
     source is untrusted, or by a dry run.
     """

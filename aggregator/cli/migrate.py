@@ -52,8 +52,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     """Exit code 0 if all stored articles are in the new index, 1 if some are not or lines are invalid."""
     if not args.delete and args.files:
         jsonl.check_readable(args.files)
-    step = _delete if args.delete else _run
-    return run_loop(step(args, settings))
+    return run_loop(_delete(args, settings) if args.delete else _run(args, settings))
 
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:

@@ -14,8 +14,7 @@ def open_bar(shown: bool, **options: Any) -> Any:
     """A tqdm progress bar; without effect if it must not be shown or standard error is not a terminal."""
     from tqdm import tqdm
 
-    is_shown = shown and sys.stderr.isatty()
-    return tqdm(dynamic_ncols=True, leave=False, disable=not is_shown, **options)
+    return tqdm(dynamic_ncols=True, leave=False, disable=not (shown and sys.stderr.isatty()), **options)
 
 
 def show_counts(bar: Any, counts: Mapping[str, int], *, throttled: bool) -> None:

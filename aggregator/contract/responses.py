@@ -19,16 +19,10 @@ TimeBasis = Literal["published", "day", "claimed", "arrived"]
 OutletKind = Literal["first", "own", "copy", "same time", "headline", "doubtful"]
 
 
-class EventItemOut(Struct):
+class EventItemOut(ArticleRef):
     """An article of an event."""
 
-    id: Annotated[str, doc("Id of the article.", "pool-1")]
-    title: Annotated[str, doc("Headline.", "Brackwater swimming hall opens again")]
-    url: Annotated[str, doc("Address of the article; empty: it has none.", "https://gazette.example/pool")]
-    source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
     lang: Annotated[str, doc("Language code; und: none was detected.", "en")]
-    published_at: Annotated[datetime | None, doc("Stated by the outlet or null.", "2026-11-20T08:00:00Z")]
-    arrived_at: Annotated[datetime, doc("Time at which it was stored first.", "2026-11-20T08:00:05.120000Z")]
     basis: Annotated[TimeBasis, doc("Which time counts: published, or arrived or claimed.", "published")]
     doubtful: Annotated[bool, doc("Whether it is like hardly any of the others, or too early.", False)]
     copy_of: Annotated[str | None, doc("Id of the article that it duplicates; null: an original.", "pool-1")]

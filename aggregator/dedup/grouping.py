@@ -83,9 +83,3 @@ def stored_evidence(a: ArticleRecord, b: ArticleRecord) -> copy_rule.Evidence:
         copy_rule.is_same_outlet(a.source, b.source),
         copy_rule.hours_between(a.published_at_ms, b.published_at_ms, *arrived),
     )
-
-
-def groups_in_doubt(subject: copy_rule.Comparable, candidates: Sequence[Candidate]) -> list[str]:
-    """Ids of the canonical articles of duplicates that have the text of ``subject``, which is no article."""
-    duplicates = [c for c in candidates if c.canonical[1] != c.record.first_version]
-    return list(dict.fromkeys(c.canonical[0] for c in duplicates if is_same_text(subject, c.record)))

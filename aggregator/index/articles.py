@@ -227,6 +227,14 @@ class Articles:
                 return leaders
         raise AssertionError("unreachable")
 
+    async def mark_notices(self, ids: Sequence[str]) -> dict[str, Outcome]:
+        """Mark the texts of articles as none; the outcomes of those that were not marked before, by id."""
+        found = (await self._bindings.find_many(ids)).values()
+        unmarked = [known for known in found if known.binding.outcome.text_is_article]
+        marks = [self._transactions(await self._segments.stack(k.space)).mark_notice(k) for k in unmarked]
+        failed = await self._store.commit_many(marks)
+        return {k.binding.id: k.binding.outcome for k, f in zip(unmarked, failed, strict=True) if not f}
+
     async def _examine(
         self, canonical: BindingSnapshot, group: DuplicateGroup, is_copy: IsCopy | None
     ) -> tuple[Mapping[str, Binding], list[ArticleRecord], list[ArticleRecord]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import xxhash
@@ -202,26 +203,27 @@ def repoint(
         if match.id != removed.id and not match_left:
             return binding
         moved = dataclasses.replace(match, id=match.canonical_id, number=match.canonical_first)
-        return _with_outcome(binding, dataclasses.replace(binding.outcome, match=moved))
+        return with_outcome(binding, match=moved)
     if binding.first_version == new_canonical.first_version:
-        return _with_outcome(binding, Outcome("new"))
+        return msgspec.structs.replace(binding, outcome=Outcome("new"))
     moved = dataclasses.replace(
         match, canonical_id=new_canonical.id, canonical_first=new_canonical.first_version
     )
     if match.id == removed.id or match_left:
         moved = dataclasses.replace(moved, id=new_canonical.id, number=new_canonical.number)
-    return _with_outcome(binding, dataclasses.replace(binding.outcome, match=moved))
+    return with_outcome(binding, match=moved)
 
 
 def join(binding: Binding, link: Match) -> Binding:
     """A binding whose group joins that of ``link``; the canonical article gets the link, not its verdict."""
     match = binding.outcome.match or link
     moved = dataclasses.replace(match, canonical_id=link.canonical_id, canonical_first=link.canonical_first)
-    return _with_outcome(binding, dataclasses.replace(binding.outcome, match=moved))
+    return with_outcome(binding, match=moved)
 
 
-def _with_outcome(binding: Binding, outcome: Outcome) -> Binding:
-    return msgspec.structs.replace(binding, outcome=outcome)
+def with_outcome(binding: Binding, **changes: Any) -> Binding:
+    """A binding whose outcome has these changes."""
+    return msgspec.structs.replace(binding, outcome=dataclasses.replace(binding.outcome, **changes))
 
 
 def next_canonical(removed: Binding, group: DuplicateGroup) -> BindingSnapshot | None:

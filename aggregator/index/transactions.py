@@ -27,6 +27,7 @@ from aggregator.index.bindings import (
     join,
     repoint,
     source_hash,
+    with_outcome,
 )
 from aggregator.index.blocks import PLAN
 from aggregator.index.codec.postings import (
@@ -184,6 +185,13 @@ class SegmentTransactions:
         writes += self._reindex(records_to_index)
         checks = (*self._segment_checks, *group.unchanged_checks)
         return self._transaction(checks, writes, b"/", canonical.binding.number)
+
+    def mark_notice(self, known: BindingSnapshot) -> Transaction:
+        """Mark the text of a stored article as none."""
+        marked = with_outcome(known.binding, text_is_article=False)
+        write = Put(self._tag + keys.binding(marked.id), encode_binding(marked))
+        checks = (*self._segment_checks, ValueEquals(known.key, known.raw))
+        return self._transaction(checks, [write], b"n", known.binding.number)
 
     def join(self, canonical: BindingSnapshot, group: DuplicateGroup, link: Match) -> list[Write]:
         """The writes by which a canonical article and its duplicates join the older group of ``link``."""

@@ -8,15 +8,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from aggregator.dedup.grouping import is_stored_copy
+from aggregator.dedup.other_news import AGREEING
 from aggregator.dedup.policy import Profile
+from aggregator.dedup.verdict import Candidate
 from aggregator.domain import Analysis, Answer, Article, ArticleRecord
 from aggregator.errors import AggregatorError, CommitConflict, Expired, NotFound
 from aggregator.index import Index, keys
-from aggregator.index.bindings import BindingSnapshot
+from aggregator.index.bindings import Binding, BindingSnapshot
 from aggregator.index.codec.record_codec import compress_text
 from aggregator.index.segments import sample_entry
 from aggregator.ingest.dual_write import DualWriter, PostedArticle
@@ -57,8 +60,7 @@ class CommitPlan:
     ``transaction`` is None for a repeat, ``record`` for a repeat whose record has expired.
     ``older_versions``: bindings in other languages, to be removed. ``duplicate_groups``: first numbers, own
     group first. ``replaced``: the former article of an id that is used again. ``joining``: id hashes of
-    articles that join its group. ``doubtful``: ids of canonical articles with duplicates of its text, which
-    is no article.
+    articles that join its group. ``notices``: the candidates with its text, if that is no article.
     """
 
     pending: PendingArticle
@@ -71,7 +73,7 @@ class CommitPlan:
     duplicate_groups: tuple[int, ...]
     replaced: BindingSnapshot | None = None
     joining: Sequence[bytes] = ()
-    doubtful: Sequence[str] = ()
+    notices: Sequence[Candidate] = ()
 
 
 class Committer:
@@ -122,8 +124,8 @@ class Committer:
                 await self._remove_replaced(plan)
         moved = [hashed for plan in committed for hashed in plan.joining]
         for plan in committed:
-            for id_ in plan.doubtful:
-                moved += await self._withdraw(plan.pending, id_)
+            if plan.notices:
+                moved += await self._withdraw(plan.pending, plan.notices)
         if self._dual_writer is not None:
             posted = [PostedArticle(p.pending.article, p.record) for p in committed if p.record]
             await self._dual_writer.replicate(posted, moved)
@@ -143,23 +145,28 @@ class Committer:
             if removed and self._dual_writer is not None:
                 await self._dual_writer.replicate_removal([older])
 
-    async def _withdraw(self, pending: PendingArticle, id_: str) -> list[bytes]:
-        """Withdraw the verdicts in a group that rested on a text that is no article; who left it."""
+    async def _withdraw(self, pending: PendingArticle, notices: Sequence[Candidate]) -> list[bytes]:
+        """Withdraw the verdicts on pages whose text is no article; the id hashes of those that changed.
+
+        A page whose headline occurs in the text, such as that of the notice itself, is about it and stays.
+        """
         is_copy = partial(is_stored_copy, policy=pending.profile.policy, notice=pending.analysis)
-        try:
-            left = await self._index.articles.split(id_, is_copy)
-        except (NotFound, Expired, CommitConflict):  # the next article with that text finds the rest
-            return []
+        left = dict[str, Binding]()
+        duplicates = [c for c in notices if c.canonical[1] != c.record.first_version]
+        for id_ in dict.fromkeys(c.canonical[0] for c in duplicates):
+            with suppress(NotFound, Expired, CommitConflict):  # the next such article finds the rest
+                left |= await self._index.articles.split(id_, is_copy)
+        pages = [c.record.id for c in notices if c.record.own_headline <= AGREEING]
+        marked = await self._index.articles.mark_notices(pages)
         withdrawn = [b.id for key, b in left.items() if b.id == key and b.outcome.verdict == "duplicate"]
-        pending.withdrawn += tuple(withdrawn)
-        return list(map(keys.id_hash, left))
+        withdrawn += [id_ for id_, outcome in marked.items() if outcome.keep]
+        pending.withdrawn = tuple(dict.fromkeys(withdrawn))
+        return [keys.id_hash(id_) for id_ in {**left, **marked}]
 
     async def set_answers(self, plans: Sequence[CommitPlan]) -> None:
         """Set the answers of the articles, with the id of the event that each is part of."""
         groups = list(dict.fromkeys(g for p in plans for g in p.duplicate_groups))
         events = await self._event_ids_of(groups) if self._event_ids_of and groups else {}
         for plan in plans:
-            event = next((events[g] for g in plan.duplicate_groups if g in events), None) if events else None
-            answer, withdrawn = plan.answer, plan.pending.withdrawn
-            answer = replace(answer, event_id=event) if event else answer
-            plan.pending.answer = replace(answer, withdrawn=withdrawn) if withdrawn else answer
+            event = next((events[g] for g in plan.duplicate_groups if g in events), None)
+            plan.pending.answer = replace(plan.answer, event_id=event, withdrawn=plan.pending.withdrawn)

@@ -13,7 +13,8 @@ from random import getrandbits
 
 from aggregator.analysis.source import as_sent
 from aggregator.dedup.copy_rule import is_same_outlet
-from aggregator.dedup.grouping import groups_in_doubt, unite
+from aggregator.dedup.grouping import unite
+from aggregator.dedup.other_news import is_same_text
 from aggregator.dedup.verdict import (
     Candidate,
     compare_with_readers_versions,
@@ -139,13 +140,15 @@ class Decider:
             return await self._plan_insert(case)
         if case.current is bindings[0] and _is_repeat(case, case.current):
             return await self._plan_repeat(case, case.current)
-        if _former_article(case) is not None or not case.current.binding.outcome.keep:
+        known = case.current.binding.outcome
+        if _former_article(case) is not None or not (known.keep and known.text_is_article):
             return await self._plan_insert(case, case.current)  # what nobody has is decided by its new text
         return await self._plan_update(case, case.current)
 
     async def _plan_insert(self, case: _Decision, replaced: BindingSnapshot | None = None) -> CommitPlan:
         """A new article, in the place of ``replaced`` if its id is used again."""
-        outcome = decide(case.pending.analysis, case.candidates, case.pending.profile.policy)
+        analysis, policy = case.pending.analysis, case.pending.profile.policy
+        outcome = decide(analysis, case.candidates, policy)
         if outcome.match is not None:
             outcome = await self._compare_with_readers_versions(case, outcome, outcome.match)
         id_ = case.pending.article.id
@@ -161,9 +164,7 @@ class Decider:
         outcome = outcome if former is None else replace(outcome, reused_id=True)
         heads: list[ArticleRecord] = []
         if replaced is None:
-            outcome, heads = unite(
-                case.pending.analysis, case.candidates, outcome, case.pending.profile.policy
-            )
+            outcome, heads = unite(analysis, case.candidates, outcome, policy)
         record = await self._assign_number(case, led_group)
         snapshot, probe = case.snapshot, case.lookup.probe
         checks = self._index.lookup.commit_checks(
@@ -240,9 +241,7 @@ class Decider:
         if case.pending.record_written:  # by an earlier attempt, which read another version
             await self._index.records.replace(record)
         transaction = await self._index.articles.update_transaction(case.snapshot, current, record)
-        return self._build_plan(
-            case, current.binding.outcome, record, transaction, superseded_number=current.binding.number
-        )
+        return self._build_plan(case, current.binding.outcome, record, transaction)
 
     async def _assign_number(self, case: _Decision, first_version: int) -> ArticleRecord:
         """The article's record, under a number above all earlier ones of its id. Raises ImplausibleClock.
@@ -272,7 +271,6 @@ class Decider:
         outcome: Outcome,
         record: ArticleRecord | None,
         transaction: Transaction | None,
-        superseded_number: int | None = None,
         replaced: BindingSnapshot | None = None,
         former: ReplacedArticle | None = None,
     ) -> CommitPlan:
@@ -284,6 +282,7 @@ class Decider:
         # A group that begins with this version can be in no event yet.
         if own_group is not None and not (transaction and record and own_group == record.number):
             groups = {own_group: None, **groups}
+        others = () if outcome.text_is_article else case.candidates
         since_ms = case.pending.article.first_sent_ms or inf  # what the request itself stored is not older
         is_first = all(arrival_ms_of(known.binding.first_version) >= since_ms for known in case.bindings)
         answer = Answer(
@@ -306,11 +305,11 @@ class Decider:
             transaction=transaction,
             record=record,
             latest_number=record.number if transaction and record else case.newest_number,
-            superseded_number=superseded_number if replaced is None else replaced.binding.number,
+            superseded_number=case.current.binding.number if transaction and case.current else None,
             replaced=replaced,
             older_versions=tuple(b for b in case.bindings if b is not case.current),
             duplicate_groups=tuple(groups),
-            doubtful=() if outcome.text_is_article else groups_in_doubt(analysis, case.candidates),
+            notices=[c for c in others if is_same_text(analysis, c.record)],
         )
 
 

@@ -234,8 +234,7 @@ async def test_an_id_that_is_withdrawn_is_logged(keep: bool, caplog: pytest.LogC
             await answered(answer, item)
 
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
-        f"gazette.example:{number} was a duplicate for a text that is no article; crawl its page again"
-        for number in (1, 2)
+        f"the text of gazette.example:{number} is no article; crawl its page again" for number in (1, 2)
     ]
 
 

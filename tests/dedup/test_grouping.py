@@ -8,7 +8,7 @@ import pytest
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.dedup.grouping import groups_in_doubt, is_stored_copy, leaving, stored_evidence, unite
+from aggregator.dedup.grouping import is_stored_copy, leaving, stored_evidence, unite
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import Candidate
 from aggregator.domain import Article, ArticleRecord, Match, Outcome, build_record
@@ -103,13 +103,3 @@ def test_the_headline_decides_on_a_text_that_is_not_the_article() -> None:
     assert is_stored_copy(third, first, POLICY, notice=second)
     assert not is_stored_copy(second, first, POLICY, notice=third)
     assert is_stored_copy(record(5, WHOLE), record(4, WHOLE), POLICY, notice=third)
-
-
-def test_groups_in_doubt_are_those_of_duplicates_with_that_text() -> None:
-    """Not of canonical articles, whose verdict rests on nothing, nor of other texts."""
-    notice = story(8, 6)
-    subject, stored, other = record(9, notice), record(2, notice), record(3, WHOLE)
-    candidates = [candidate(subject, stored, group=1), candidate(subject, other, group=4)]
-
-    assert groups_in_doubt(subject, candidates) == ["a1"]
-    assert groups_in_doubt(subject, [candidate(subject, stored)]) == []

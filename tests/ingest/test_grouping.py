@@ -139,3 +139,20 @@ async def test_a_notice_of_two_outlets_is_the_article_in_neither(store: Store) -
     ]
     assert not answers["b2"].outcome.text_is_article and answers["b2"].withdrawn == ("b0", "b1")
     assert not answers["later"].outcome.text_is_article and answers["later"].outcome.keep
+
+
+async def test_kept_pages_with_a_notice_are_withdrawn_too(store: Store) -> None:
+    """A text that has nothing of any headline; sent again it is reported; a later text decides."""
+    newsroom, wall = core(store), story(9, 12)
+    titles = {**dict(zip(("otters", "choir", "ferry"), UNLIKE, strict=True)), "mill": "Mill sold to workers"}
+    answers = [
+        await newsroom.post(id_, wall, title=title, source="club.example") for id_, title in titles.items()
+    ]
+
+    assert [answer.outcome.keep for answer in answers] == [True] * 4
+    assert [answer.outcome.text_is_article for answer in answers] == [True, True, False, False]
+    assert [{*answer.withdrawn} for answer in answers] == [set(), set(), {"otters", "choir"}, set()]
+    again = await newsroom.post("otters", wall, title=titles["otters"], source="club.example")
+    assert (again.outcome.verdict, again.outcome.text_is_article, again.withdrawn) == ("new", False, ())
+    fetched = await newsroom.post("otters", f"{story(5, 30)} {wall}", title=titles["otters"])
+    assert fetched.outcome.text_is_article

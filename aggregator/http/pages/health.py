@@ -99,8 +99,7 @@ def known_documents(history: LearnedHistory | None, now_ms: int) -> cards.Chart 
     if history is None or not history.documents_by_hour:
         return None
     timeline = [(hour * HOUR_MS, count) for hour, count in sorted(history.documents_by_hour.items())]
-    from_ms = now_ms - KNOWN_DAYS * DAY_MS
-    return cards.timeline_chart(timeline, from_ms, now_ms, bin_ms=HOUR_MS)
+    return cards.timeline_chart(timeline, now_ms - KNOWN_DAYS * DAY_MS, now_ms, bin_ms=HOUR_MS)
 
 
 async def _queues(service: Service) -> Queues:

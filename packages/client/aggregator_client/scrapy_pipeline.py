@@ -31,8 +31,8 @@ local time without NEWSDEDUP_TIMEZONE, is omitted and counted as ``unread_date``
 
 The tag has ``verdict``, ``keep``, ``id`` and ``canonical_id`` of the Decision, the ids that are ``related``,
 and ``event_id``, ``adds``, ``updated_figures``, ``reversed``, ``problems`` and ``withdrawn`` of the answer.
-Each ``withdrawn`` id is logged as a warning and counted as ``newsdedup/withdrawn``: its item was a duplicate
-for a text that is no article, such as a wall. Crawl its page again, in the same crawl with ``dont_filter``.
+Each ``withdrawn`` id is logged as a warning and counted as ``newsdedup/withdrawn``: its text is no article,
+but a wall or notice. Crawl its page again, in the same crawl with ``dont_filter``.
 
 An id that is no address gets the host of the item's URL before it: sites count from 1.
 
@@ -163,7 +163,7 @@ class NewsDedupPipeline:
             raise _dropped(article, decision.problem)
         answer = decision.answer
         for id_ in answer.withdrawn if answer else ():
-            log.warning("%s was a duplicate for a text that is no article; crawl its page again", id_)
+            log.warning("the text of %s is no article; crawl its page again", id_)
             self._count("withdrawn")
         if answer and not answer.keep and self._duplicate_mode == "drop":
             raise _dropped(article, _reason_to_drop(answer))

@@ -285,9 +285,7 @@ class VerdictOut(OutcomeOut):
     replaces: Annotated[ReplacedArticle | None, doc("That other article; null unless reused_id.")] = None
     withdrawn: Annotated[
         list[str],
-        doc(
-            "Ids of earlier duplicates over this text, which is no article: fetch them again.", ["gazette-11"]
-        ),
+        doc("Ids of earlier articles with this text, which is no article: fetch them again.", ["gazette-11"]),
     ] = []
     unchecked: Annotated[
         bool,

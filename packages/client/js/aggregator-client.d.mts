@@ -823,7 +823,7 @@ export interface VerdictOut {
   reused_id?: boolean;
   /** That other article; null unless reused_id. */
   replaces?: ReplacedArticle | null;
-  /** Ids of earlier duplicates over this text, which is no article: fetch them again. */
+  /** Ids of earlier articles with this text, which is no article: fetch them again. */
   withdrawn?: Array<string>;
   /** Whether the store had forgotten what it held, so that a copy may be called new: see /readyz. */
   unchecked?: boolean;

@@ -5,15 +5,9 @@ site share is a background section, a list of other stories or captions. How muc
 where and when they appeared: a pair is a copy if it meets one row of its part of the table
 (docs/design/duplicate-rules.md; numbers: ``Policy``).
 
-The opening of one text may be anywhere in the other one; "both openings" is what both begin with. An outlet
-that prints similar text again reports how a story developed. After 16 hours it is the article of another day:
-a text that is sent again keeps its headline, and a template names in it what it exchanges. Another outlet has
-shortened or framed a report of an agency, or it quotes the same statement: then the quotation is in the
-opening of one text and further down in the other. What two outlets have printed already is the report, not
-the quotation, so an article that shares enough with two of their copies need not begin like them
-(``shares_enough``). Texts of equal length with other names or figures fill one template (``templates.py``).
-
-Chosen on labelled pairs, edited copies and pairs judged by hand (docs/benchmarks/duplicates.md).
+The opening of one text may be anywhere in the other one; "both openings" is what both begin with. What two
+outlets have printed is the report, not a quotation: an article that shares enough with two of their copies
+need not begin like them (``shares_enough``).
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 A copy is an article whose wording is for the most part that of *one* other article, under a headline that
 does not say that it is other news. Where much wording is shared, the pairs of docs/design/duplicate-rules.md
 are no copies: a bare headline, a column, a page without its text, an item of a collection, a quotation.
-Each asks for more agreement of the headlines the less of the texts is shared, so it is monotone in both.
 """
 
 from __future__ import annotations

@@ -5,10 +5,6 @@
 * ``verified``    (default) fingerprint and sketch only propose candidates; shared wording, openings,
   headlines, outlets and times decide (docs/design/duplicate-rules.md), at any distance; without them even 3
   bits are only "related".
-
-A profile is a policy with a name. An article is judged by the profile that its request names (``default``:
-that of the service), else by that of the first rule with a pattern that matches its source, else by the
-default policy. The stored outcome of an id stays: a repeated post returns it under any profile.
 """
 
 from __future__ import annotations

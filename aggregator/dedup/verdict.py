@@ -15,10 +15,11 @@ from functools import cache
 from aggregator.analysis.analyzer import shingle_width
 from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.text import tokenizer
-from aggregator.analysis.text.decisive import decisive_difference, reversal, stated_figures
+from aggregator.analysis.text.decisive import decisive_difference, replaced_words, reversal, stated_figures
 from aggregator.analysis.text.figures import MAX_FIGURES, figure_hash
 from aggregator.analysis.text.lexicon import table
 from aggregator.analysis.text.normalization import core_headline, source_key
+from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, HALF, Comparable, Evidence, figures_changed
 from aggregator.dedup.headlines import title_similarity
 from aggregator.dedup.other_news import (
@@ -132,9 +133,7 @@ def compare_with_readers_versions(
     )
     updated = all(has_other_figures(subject, record, is_revision) for record in readers)
     turned = all(is_reversed(subject, record) for record in readers)
-    is_news = may_contradict and all(
-        decisive_difference(subject.title, record.title, subject.lang) in CONTRADICTIONS for record in readers
-    )
+    is_news = may_contradict and all(contradicts(subject, record) for record in readers)
     if is_revision:
         is_news |= updated or turned or (is_correction(subject) and not any(map(is_correction, readers)))
     keep = adds >= policy.keep_if_adds or fuller or is_news
@@ -147,6 +146,17 @@ CONTRADICTIONS = frozenset(["figures", "negation", "opposite"])
 MAX_KEPT_MEMBERS = 8
 # A fuller version has so many words more, or so many times as many, and contains most of the canonical text.
 FULLER_WORDS, FULLER_RATIO = 60, 1.3
+
+
+def contradicts(later: Comparable, earlier: Comparable) -> bool:
+    """Whether headlines do: by figures, a negation, opposites, or words that the later text replaces, too."""
+    is_decisive = decisive_difference(later.title, earlier.title, later.lang) in CONTRADICTIONS
+    if is_decisive or min(earlier.own_headline, later.own_headline) < 1:
+        return is_decisive
+    replaced = replaced_words(earlier.title, later.title, later.lang)
+    words = normalize_spelling(tokenizer.words(getattr(later, "text", ""), later.lang), later.lang)
+    said = {*words, *tokenizer.terms_of_words(words, later.lang), *(term for term, _ in later.terms)}
+    return bool(replaced) and said.isdisjoint(tokenizer.terms_of_words(replaced, later.lang) or replaced)
 
 
 def has_other_figures(later: Comparable, earlier: Comparable, is_revision: bool) -> bool:

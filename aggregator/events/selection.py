@@ -17,8 +17,6 @@ itself had in a half-hour of the three hours before the last one. More items in 
 Fading events come after those that are not, of them last those without items in the last hour; handled ones
 after all others. An event that was seen, published or dropped is **back** when it developed since, a toll of
 two outlets grew or was corrected, or as many items came as an alert needs.
-
-Surprise (urgency) and growth change with the time of day: they order open events and have no page keys.
 """
 
 from __future__ import annotations

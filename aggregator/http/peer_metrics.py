@@ -3,9 +3,8 @@
 Each process serves its own exposition at a Unix socket, ``NAME.sock`` in a directory that only the service's
 user can enter: workers under their number, the background process as BACKGROUND_PROCESS. The process that is
 scraped at ``/metrics`` reads the others and labels each series with ``worker``; a single process has no name
-and no such label. Series are not summed here: a sum would decrease whenever a worker is replaced, which
-Prometheus takes for a reset. The process that supervises the others serves the counts of their restarts as
-SUPERVISOR, although it may serve no requests itself.
+and no such label. Series are not summed: a sum would decrease whenever a worker is replaced, as by a
+reset. The process that supervises the others serves the counts of their restarts as SUPERVISOR.
 """
 
 from __future__ import annotations

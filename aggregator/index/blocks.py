@@ -15,9 +15,8 @@ With ``r = m * q + a`` (0 <= a < m) we take ``t = q`` for blocks 0..a and ``q - 
     radius      0    1    2    3    4    5    6    7
     4x16        1    2    3    4   20   36   52   68
 
-Eight blocks of 8 bits would need 8 keys at radius 7, with 600 times the entries. Entries keep the
-**remainder**, the bits of the other blocks (``split``). The distance is that of the remainders plus the bits
-flipped in the key (``ProbePlan``).
+Entries keep the **remainder**, the bits of the other blocks (``split``). The distance is that of the
+remainders plus the bits flipped in the key (``ProbePlan``).
 """
 
 from __future__ import annotations

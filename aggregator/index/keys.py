@@ -22,9 +22,6 @@ part of a key behind its tag, the same in all segments.
     {en.3f2a}upkeep      position of compaction                      ``compaction.CompactionCursor``
     r:en.3f2a:<16 hex>   record of an article number                 ``record_codec.encode_record``
     x:<16 hex>           compressed text of an article number (setting ``store_texts``)
-
-Reports of one event in different words share names that are rare elsewhere: an article is in the buckets of
-the terms of its headline and lead (docs/design/related-articles.md).
 """
 
 from __future__ import annotations

@@ -3,9 +3,6 @@
 While interactive articles arrive, bulk work (batches, imports, reindexing) runs in small slices, one at a
 time per process, each followed by a pause in proportion to its duration; it always keeps its share of the
 time (docs/design/load-control.md). Priorities of the operating system do not reach the store.
-
-**Beacon.** A process that receives interactive articles sets a marker in the store that expires, and one that
-imports reads it. Markers are random and only compared with the one read before, so clocks need not agree.
 """
 
 from __future__ import annotations

@@ -229,6 +229,42 @@ def test_a_contradicting_headline_is_kept(first: str, later: str, lang: str) -> 
     assert not compared(own, own, titles=(first, later), lang=lang, outcome=duplicate("exact")).keep
 
 
+@pytest.mark.parametrize(
+    ("first", "later", "lang"),
+    [
+        ("Court rejects appeal of banker Sand", "Court upholds appeal of banker Sand", "en"),
+        ("Mayor Brook charged with bribery", "Mayor Brook cleared of bribery", "en"),
+        ("Evacuation of Low Town ordered", "Evacuation of Low Town lifted", "en"),
+        ("Miner Tal recovers after fall", "Miner Tal dies after fall", "en"),
+        ("Gericht bestätigt Mietgrenze in Aldby", "Gericht kippt Mietgrenze in Aldby", "de"),
+        ("La cour confirme la fermeture du pont", "La cour annule la fermeture du pont", "fr"),
+        ("El juez concede la fianza a Ossen", "El juez niega la fianza a Ossen", "es"),
+        ("Суд отклонил жалобу банкира", "Суд удовлетворил жалобу банкира", "ru"),
+        ("法院维持大桥禁令", "法院撤销大桥禁令", "zh"),
+    ],
+)
+def test_words_that_headline_and_text_replace_are_kept(first: str, later: str, lang: str) -> None:
+    """Of any outlet; not another word for what the text says as before, nor one that it says, too."""
+    own = story(1)
+
+    def kept(opening: str, title: str = later) -> bool:
+        before, now = (
+            Article(id="x", title=headline, text=f"{said}. {rest}", lang=lang)
+            for headline, said, rest in ((first, first, own), (title, opening, edited(own, 1)))
+        )
+        canonical = build_record(before, ANALYZER.analyze(before), 1, 1)
+        assert canonical.own_headline == 1
+        found = compare_with_readers_versions(
+            duplicate(), ANALYZER.analyze(now), canonical, [], VERIFIED, False, False
+        )
+        return found.keep
+
+    assert kept(later)
+    assert not kept(first)
+    assert not kept(f"{later}; {first}")
+    assert not kept(first, first)
+
+
 def test_a_headline_that_is_not_about_its_text_contradicts_nothing() -> None:
     """An extractor that takes the number of the page, or of the article, for the headline."""
     own = story(1)

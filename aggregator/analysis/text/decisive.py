@@ -25,6 +25,7 @@ MIN_COMMON_WORDS = 0.5  # of the shorter headline: below, no single word is deci
 _UNSEPARATED_LANGUAGES = frozenset(["zh", "ja", "ko", "th"])
 _CAPITALIZED_NOUNS = frozenset(["de", "lb"])
 MAX_ALIGNED_WORDS = 60
+MAX_REPLACED_WORDS = 3
 MIN_CUT_CHARACTERS = 80  # of a headline that a feed cuts, in the middle of a word
 MAX_CAPITALIZED = 0.7  # of the words of a headline: above, capitals do not tell names
 _FIGURE = re.compile(r"([<>≤≥]?)(?P<sign>-?)([^\d<>≤≥-]{0,20})(?P<number>\d[\d.]*)(%?)")
@@ -59,6 +60,18 @@ def stated_figures(text: str, lang: str) -> set[str]:
     found, words = figures(text, lang), normalize_spelling(tokenizer.words(text, lang), lang)
     written = {match["number"] for match in map(_FIGURE.fullmatch, found) if match}
     return {*found, *(word for word in words if word.isdecimal() and word not in written)} - {"0", "1"}
+
+
+def replaced_words(title: str, other: str, lang: str) -> list[str]:
+    """The words of a headline for which the other one has others, if they are few and all that differs."""
+    a, b = (normalize_spelling(tokenizer.words(core_headline(t), lang), lang) for t in (title, other))
+    matcher = SequenceMatcher(None, a[:MAX_ALIGNED_WORDS], b[:MAX_ALIGNED_WORDS], autojunk=False)
+    edits = [edit for edit in matcher.get_opcodes() if edit[0] != "equal"]
+    if len(edits) != 1 or edits[0][0] != "replace":
+        return []
+    _, i, i_end, j, j_end = edits[0]
+    most = min(MAX_REPLACED_WORDS, len(a) - (i_end - i))
+    return a[i:i_end] if max(i_end - i, j_end - j, 2) <= most else []
 
 
 def reversal(a: Sequence[str], b: Sequence[str], lang: str) -> str:

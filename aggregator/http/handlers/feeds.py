@@ -5,8 +5,6 @@ An entry of the feed keeps its id and is updated with its event: new items, anot
     id: 1790000000000-0          position to resume after, as Last-Event-ID or ?after=
     event: fired                 or updated, development, doubled, merged, closed; "reset": reload
     data: {...}                  the event as in GET /v1/events
-
-A stream sends its position first, so that a client can resume even before any change.
 """
 
 from __future__ import annotations

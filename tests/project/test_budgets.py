@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_198, 245
 MAX_LINES = {  # of each package of the server; modules at its top share one
-    "analysis": 4_619,
+    "analysis": 4_631,
     "auth": 493,
     "background": 256,
     "backup": 486,
@@ -25,7 +25,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "dedup": 1_256,
     "events": 7_563,
     "http": 6_648,
-    "index": 5_257,
+    "index": 5_245,
     "ingest": 1_970,
     "provenance": 1_203,
     "queries": 1_569,

@@ -335,7 +335,9 @@ async def test_the_blocking_client_has_the_same_calls(url: str) -> None:
             with pytest.raises(OSError), client.reservation({"id": "e", "text": story(4)}):
                 raise OSError
             verdicts.append(client.submit({"id": "f", "text": story(4)}).verdict)
-            assert client.readiness_problem() == ""
+            assert client.readiness_problem() == client.readiness_problem(policy="default") == ""
+            with pytest.raises(ConfigurationError, match="unknown profile 'nope'"):
+                client.readiness_problem(policy="nope")
             assert client.ready() and client.get("a").id == "a" and client.delete("a")
             assert client.copies("c").canonical_id == "c" and client.events().events == []
             assert all(

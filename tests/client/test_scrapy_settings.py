@@ -121,8 +121,8 @@ async def test_an_item_with_an_unreadable_date_is_checked(caplog: pytest.LogCapt
 
     assert dedup._stats is not None and dedup._stats.get_value("newsdedup/unread_date") == 2
     assert [r.getMessage() for r in caplog.records if "only a headline" in r.getMessage()] == [
-        "an item has neither 'maintext' nor 'html', so that only a headline can be checked; "
-        "map its fields with NEWSDEDUP_FIELDS"
+        "an item has nothing in 'maintext' or 'html', so that only a headline can be checked: "
+        "its page has no text, or NEWSDEDUP_FIELDS has to name other fields"
     ]
 
 
@@ -348,11 +348,12 @@ async def test_without_a_tag_field_items_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
-        ({}, "duplicate of a"),
-        ({"updated_figures": True}, "duplicate of a, with other figures"),
+        ({}, "duplicate of a (exact, adds None)"),
+        ({"adds": 0.15, "updated_figures": True}, "duplicate of a (exact, adds 0.15), with other figures"),
         (
-            {"updated_figures": True, "reversed": True, "problems": ["cut", "no_time"]},
-            "duplicate of a, with other figures and a reversed statement (problems: cut, no_time)",
+            {"adds": 0.0, "updated_figures": True, "reversed": True, "problems": ["cut", "no_time"]},
+            "duplicate of a (exact, adds 0.0), with other figures and a reversed statement "
+            "(problems: cut, no_time)",
         ),
     ],
 )
@@ -370,6 +371,20 @@ async def test_a_duplicate_is_logged_in_one_line(
         line
     ]
     assert (str(raised.value), raised.value.log_level) == (line, "NOTSET")
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("mode", ["open", "closed"])
+async def test_a_policy_that_the_service_lacks_stops_the_start(mode: str, tmp_path: Path) -> None:
+    """In both modes: every item would be rejected, and pass."""
+    async with serving(store_url="memory") as url:
+        dedup = pipeline(URL=url, ON_FAILURE=mode, POLICY="no&pe", HELD=str(tmp_path / "held"))
+        with pytest.raises(ConfigurationError, match="policy: unknown profile 'no&pe'; known: default"):
+            await dedup.open_spider()
+        await dedup.close_spider()
+        known = pipeline(URL=url, ON_FAILURE=mode, POLICY="default")
+        await known.open_spider()
+        await known.close_spider()
 
 
 @pytest.mark.integration

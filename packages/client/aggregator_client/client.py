@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Sized
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal
+from urllib.parse import quote
 
 from aggregator_client.batches import submit_lines
 from aggregator_client.connection import Connection
@@ -217,10 +218,11 @@ class Client(Reader, AbstractAsyncContextManager["Client"]):
             log.error("%s", problem)
         return not problem
 
-    async def readiness_problem(self, deadline_s: float | None = None) -> str:
+    async def readiness_problem(self, deadline_s: float | None = None, *, policy: str = "") -> str:
         """Why articles would get no verdict now, in one sentence; empty if they would.
 
-        ``deadline_s``: time limit in seconds, by default that of an article.
+        ``deadline_s``: time limit in seconds, by default that of an article. Raises ConfigurationError if the
+        service has no profile ``policy``.
         """
         limit_s = self._deadline_s if deadline_s is None else deadline_s
         try:
@@ -230,12 +232,14 @@ class Client(Reader, AbstractAsyncContextManager["Client"]):
                 if isinstance(error, Unavailable) and error.kind != "not_an_aggregator":
                     raise
             # An empty batch: needs the key and permission of a crawler, and has no effect.
-            path = "/v1/articles/batch?dry_run=true"
+            path = "/v1/articles/batch?dry_run=true" + (policy and f"&policy={quote(policy, safe='')}")
             answer = await self._connection.request("POST", path, b"", limit_s, ndjson=True)
             problem = NOT_AN_AGGREGATOR if answer.body else ""
         except (Unavailable, ConfigurationError) as error:
             problem = str(error)
-        except (NotFound, InvalidInput):
+        except (NotFound, InvalidInput) as error:
+            if policy and isinstance(error, InvalidInput):
+                raise ConfigurationError(str(error)) from None
             problem = NOT_AN_AGGREGATOR
         return f"The service is not ready: {problem}" if problem else ""
 

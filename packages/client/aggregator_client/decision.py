@@ -57,7 +57,7 @@ class Decision:
 
     @property
     def canonical_id(self) -> str | None:
-        """For a duplicate: the id of the canonical article of its group."""
+        """For a duplicate the id of the canonical article of its group, which was to be kept; else None."""
         match = self.answer.duplicate_of if self.answer else None
         return match.canonical_id if match else None
 

@@ -19,8 +19,9 @@
 | NEWSDEDUP_BACKFILL | False | the crawl reads an archive: its items get verdicts and fire no events |
 | NEWSDEDUP_TAG_FIELD | dedup | field of an item that passes for its tag, to be declared; "": none |
 
-An invalid setting stops the crawl. At the start the pipeline checks that the service is ready and accepts the
-key. If not, it logs an error, and when failing closed stops the spider after NEWSDEDUP_RETRY_SECONDS.
+An invalid setting stops the crawl, such as a policy that the service does not have. At the start the pipeline
+checks that the service is ready and accepts the key. If not, it logs an error, and when failing closed stops
+the spider after NEWSDEDUP_RETRY_SECONDS.
 
 Items wait for a free request, so a service that is slower than the spider slows the spider down: Scrapy
 downloads no more pages while those in processing exceed SCRAPER_SLOT_MAX_ACTIVE_SIZE. While a service that
@@ -44,7 +45,8 @@ No item passes unchecked unseen: each is counted in the crawl's stats (``newsded
 verdict, ``newsdedup/unchecked`` and its parts by reason such as ``newsdedup/unchecked/timeout``), reported by
 a warning at most once a minute, and by an error at the end if more than 1 % passed. An item that the service
 rejects, such as one without a text, passes in both modes and is counted as ``newsdedup/rejected``. An item of
-an untrusted source is dropped as duplicates are. A dropped item is logged in one line, with its problems.
+an untrusted source is dropped as duplicates are. A dropped item is logged in one line, with the rule
+(exact, hamming, overlap), the share of its words that it adds, and its problems.
 Those of all items are counted as ``newsdedup/problem/NAME`` and logged in one line at the end.
 """
 
@@ -136,8 +138,11 @@ class NewsDedupPipeline:
         return cls(crawler)
 
     async def open_spider(self) -> None:
-        """Check the service; called by Scrapy. Raises CloseSpider if it is not ready, when failing closed."""
-        problem = await self._client.readiness_problem(self._deadline_s)
+        """Check the service; called by Scrapy. Raises CloseSpider if it is not ready, when failing closed.
+
+        Raises ConfigurationError, in both modes, if it has no profile NEWSDEDUP_POLICY.
+        """
+        problem = await self._client.readiness_problem(self._deadline_s, policy=self._policy)
         if not problem:
             return
         if self._fails_closed:
@@ -188,8 +193,8 @@ class NewsDedupPipeline:
         if "text" not in article and "html" not in article:
             text, html = self._field_map["text"], self._field_map["html"]
             self._warn_once(
-                f"an item has neither {text!r} nor {html!r}, so that only a headline can be checked; "
-                "map its fields with NEWSDEDUP_FIELDS"
+                f"an item has nothing in {text!r} or {html!r}, so that only a headline can be checked: "
+                "its page has no text, or NEWSDEDUP_FIELDS has to name other fields"
             )
         return dated
 
@@ -288,7 +293,8 @@ def _reason_to_drop(answer: VerdictOut) -> str:
     differences = {"other figures": answer.updated_figures, "a reversed statement": answer.reversed}
     found = " and ".join(name for name, differs in differences.items() if differs)
     problems = f" (problems: {', '.join(answer.problems)})" if answer.problems else ""
-    return f"duplicate of {answer.duplicate_of.canonical_id}{found and f', with {found}'}{problems}"
+    reason = f"({answer.duplicate_of.rule}, adds {answer.adds}){found and f', with {found}'}{problems}"
+    return f"duplicate of {answer.duplicate_of.canonical_id} {reason}"
 
 
 def _dropped(article: Mapping[str, Any], reason: str) -> DropItem:

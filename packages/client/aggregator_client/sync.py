@@ -133,9 +133,9 @@ class SyncClient(AbstractContextManager["SyncClient"]):
         """See ``Client.ready``."""
         return self._run(self._client.ready)
 
-    def readiness_problem(self, deadline_s: float | None = None) -> str:
+    def readiness_problem(self, deadline_s: float | None = None, *, policy: str = "") -> str:
         """See ``Client.readiness_problem``."""
-        return self._run(lambda: self._client.readiness_problem(deadline_s))
+        return self._run(lambda: self._client.readiness_problem(deadline_s, policy=policy))
 
     @property
     def counts(self) -> Counter[str]:

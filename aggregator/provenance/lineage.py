@@ -240,7 +240,7 @@ def describe(changes: Changes) -> str:
     if changes.own < min(MAX_OWN_OF_SHORTENED, (1 - changes.kept) / 4):
         parts = [f"shortened copy with {about}{changes.kept:.0%} of the original"]
     else:
-        parts = [f"keeps {about}{changes.kept:.0%} of the wording"]
+        parts = [f"keeps {about}{changes.kept:.0%} of the earlier text"]
         parts += [f"{changes.own:.0%} is its own"] if changes.texts and round(changes.own, 2) else []
     if changes.figures_cut or changes.figures_added:
         parts.append(f"figures: {changes.figures_cut} left out, {changes.figures_added} new")

@@ -144,7 +144,7 @@ def test_a_copy_with_passages_of_its_own_is_not_only_shortened() -> None:
     own = story(5, 30)[:800] + " " + story(9, 4)
     changes = changes_between(record("a", story(5, 30)), record("b", own), (story(5, 30), own))
 
-    assert re.match(r"keeps \d+% of the wording; \d+% is its own", describe(changes))
+    assert re.match(r"keeps \d+% of the earlier text; \d+% is its own", describe(changes))
 
 
 def test_without_texts_the_changes_are_estimated() -> None:

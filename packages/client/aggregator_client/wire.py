@@ -120,7 +120,8 @@ RELATED_KINDS = (
 class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
     """One article with text, html or at least a title; null and an empty text count as not given.
 
-    So does a ``published_at`` in the year 1, which programs write for no date.
+    So does a ``published_at`` in the year 1, which programs write for no date. Without an id the URL
+    identifies it; without a URL, or with that of a front page such as /en, its content.
     """
 
     id_: Annotated[ArticleId | None, Meta(examples=["pool-1"])] = None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
+from aggregator import __version__
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models, load_term_rates
 from aggregator.analysis.pool.pool import AnalysisPool
@@ -43,7 +44,7 @@ from aggregator.events.webhooks.subscriptions import Subscriptions
 from aggregator.index import Index
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.clock_guard import ClockGuard
-from aggregator.index.upkeep.spaces import FOREIGN_INDEX_CHECK, ForeignIndex, Registry, describe, leftovers
+from aggregator.index.upkeep.spaces import FOREIGN_INDEX_CHECK, ForeignIndex, Registry, StoredSpace, leftovers
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.load_control import LoadControl
 from aggregator.ingest.pipeline import ASYNCIO
@@ -377,7 +378,8 @@ def build_foreign_index(settings: Settings, store: Store, pools: AnalysisPools, 
 
 def _registry(analyzer: Analyzer, models_dir: str) -> Registry:
     directory = str(Path(models_dir).absolute()) if models_dir else ""
-    return {space: describe(parts, directory) for space, parts in analyzer.space_parts.items()}
+    parts = analyzer.space_parts.items()
+    return {space: StoredSpace(p.model, p.recipe, directory, __version__) for space, p in parts}
 
 
 def build_events(settings: Settings, index: Index, background: Background) -> Events:

@@ -31,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_CONFIGURATION_ERROR
     args = parser.parse_args(given)
     loaded: settings.Settings | None = None
+    log_format = "text"  # of all commands but the service: a person reads them
     if argv is None and getattr(args, "command", "") in BULK_COMMANDS:
         from aggregator.concurrency import lower_priority  # imports asyncio, which --help need not
 
@@ -39,13 +40,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         path = config_file.locate(getattr(args, "config", None) or settings.config_variable())
         args.config_file = config_file.read(path) if path is not None else None
         loaded = settings.load(overrides=options.setting_overrides(args), config=args.config_file)
-        configure_logging(loaded.log_level, loaded.log_format)
+        log_format = loaded.log_format if args.command == "serve" else "text"
+        configure_logging(loaded.log_level, log_format)
         if any(getattr(args, name, False) for name in ("opens_store", "accept_store", "accept_clock")):
             _require_store_of_service(args, loaded)
         module, _, function = args.command_path.partition(":")
         return int(getattr(importlib.import_module(module), function)(args, loaded))
     except errors.AggregatorError as error:
-        return _report_error(error, loaded)
+        return _report_error(error, loaded, log_format)
     except KeyboardInterrupt:
         print("aggregator: interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -73,14 +75,14 @@ def _require_store_of_service(args: argparse.Namespace, loaded: settings.Setting
         print(f"note: {problem}", file=sys.stderr)
 
 
-def _report_error(error: errors.AggregatorError, loaded: settings.Settings | None) -> int:
+def _report_error(error: errors.AggregatorError, loaded: settings.Settings | None, log_format: str) -> int:
     """Print one line per problem on standard error, or log it in the JSON format; returns the exit code."""
     from aggregator.runtime.addresses import with_options  # imports asyncio
 
     problems = error.problems if isinstance(error, errors.ConfigurationError) else [str(error)]
     for problem in problems:
         text = problem if loaded is None else with_options(problem, loaded)
-        if loaded is not None and loaded.log_format == "json":
+        if log_format == "json":
             log.error("%s", text)
         else:
             print(f"aggregator: {text}", file=sys.stderr)

@@ -30,7 +30,7 @@ MODEL_SETTINGS = ("models_dir",)
 MIGRATION_SETTINGS = ("migration_models_dir", "migration_serve")
 STORE_SETTINGS = _names("data_dir appendfsync retention_days store_texts")
 DETECTION_SETTINGS = _names("burst_items alerts_per_day burst_window_hours min_sources sensitivity")
-LOG_SETTINGS = ("log_level", "log_format")
+LOG_SETTINGS = ("log_level",)
 # What a command needs that opens a store and decides on articles; it must use the settings of the service.
 SERVICE_SETTINGS = (*DEDUP_SETTINGS, *STORE_SETTINGS, *MODEL_SETTINGS, *MIGRATION_SETTINGS, *LOG_SETTINGS)
 MUST_SETTINGS = _names(

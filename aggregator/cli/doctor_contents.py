@@ -16,7 +16,7 @@ from aggregator.app import Service, open_service
 from aggregator.background.tasks import last_backup
 from aggregator.errors import AggregatorError, DamagedValue, exit_code
 from aggregator.events.detection.model import LearningStatus
-from aggregator.index.upkeep.spaces import STREAM_READ, StoredSpace, count_articles, registry_of
+from aggregator.index.upkeep import spaces
 from aggregator.runtime.addresses import get, service_url
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.factory import with_running_store_url
@@ -63,14 +63,18 @@ async def check_contents(settings: Settings) -> list[Finding]:
 async def check_unread(service: Service) -> list[Finding]:
     """Indexes that the settings do not read: a fault if they hold articles that no other index has."""
     unread = service.articles.foreign_index
-    findings = []
-    for found in await unread.find():
+    used = await unread.used_elsewhere()
+    code = errors.EXIT_CONFIGURATION_ERROR
+    findings = [wrong("index", f"{spaces.OTHER_SETTINGS.format(space)}.", code) for space in used]
+    for found in (found for found in await unread.find() if found.space not in used):
         findings.append(wrong("index", unread.sentence(found), errors.EXIT_PARTIAL_FAILURE))
         if directory := found.entry.models_dir:
             findings.append(note("index", f"{found.space} was written with models_dir={directory}."))
     for space in await unread.leftovers():
         remedy = f"`aggregator migrate --delete {space}` frees its memory"
-        findings.append(note("index", f"{space} is left over from a migration: {remedy}{STREAM_READ}."))
+        findings.append(
+            note("index", f"{space} is left over from a migration: {remedy}{spaces.STREAM_READ}.")
+        )
     return findings
 
 
@@ -167,9 +171,9 @@ async def _check_index(service: Service) -> list[Finding]:
     made = f"was at {format_minute(made_ms)} UTC" if made_ms else "is unknown (`aggregator backup DIR`)"
     finding = ok if service.clock() - made_ms < 2 * DAY_MS else note  # as the alert BackupOverdue
     findings.append(finding("backup", f"The last complete backup of this store {made}."))
-    registry = await registry_of(store).read()
+    registry = await spaces.registry_of(store).read()
     for space in service.articles.index.spaces:
-        found = await count_articles(store, space, registry.get(space, StoredSpace()))
+        found = await spaces.count_articles(store, space, registry.get(space, spaces.StoredSpace()))
         total += found.articles
         if found.articles:
             span = f"arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"

@@ -20,15 +20,7 @@ from aggregator.contract.decoding import decode_article
 from aggregator.domain import Article, IndexLayout
 from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError, InvalidInput
 from aggregator.index import Index
-from aggregator.index.upkeep.spaces import (
-    STREAM_READ,
-    StoredSpace,
-    count_articles,
-    delete_space,
-    registry_of,
-    set_copied,
-    space_version,
-)
+from aggregator.index.upkeep import spaces
 from aggregator.ingest.backfill import Backfill, BackfillStats, remove_deleted
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.jsonl import Line
@@ -44,7 +36,7 @@ STEPS = (
     "`aggregator migrate` with the same settings copies the older articles",
     "stop every process of the service, set migration_serve = true as well, and start them",
     "when no return is wanted: set models_dir = {directory}, unset the other two, and restart",
-    "`aggregator migrate --delete {former}` frees memory" + STREAM_READ,
+    "`aggregator migrate --delete {former}` frees memory" + spaces.STREAM_READ,
 )
 
 
@@ -60,11 +52,8 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     async with open_service(with_running_store_url(settings, creates=False)) as service:
         unread = [found.space for found in await service.articles.foreign_index.find()]
         if not unread and not is_migrating:
-            if migrating := ", ".join(await service.articles.foreign_index.migrating()):
-                hint = (
-                    f"The migration settings of the service, which writes to {migrating}, are not given here"
-                )
-                raise ConfigurationError(f"migration_models_dir: {hint}.")
+            if used := ", ".join(await service.articles.foreign_index.used_elsewhere()):
+                raise ConfigurationError(f"models_dir: {spaces.OTHER_SETTINGS.format(used)}.")
             former = await service.articles.foreign_index.leftovers()
             print("Nothing to copy. A change of model has these steps:", file=sys.stderr)
             _print_steps(4 if former else 0, settings, *former)
@@ -72,11 +61,11 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
         complete, rejected = True, dict[str, Line]()
         if unread:
             index, writer = await _unread_migration(service, unread)
-            versions = {space: await space_version(service.store, space) for space in unread}
+            versions = {space: await spaces.space_version(service.store, space) for space in unread}
             complete = await _copy(args, service, index, writer, rejected)
             await remove_deleted(index, writer)
             if complete:
-                await set_copied(service.store, versions, service.articles.index.spaces)
+                await spaces.set_copied(service.store, versions, service.articles.index.spaces)
         if service.articles.dual_writer is not None:
             complete = (
                 await _copy_to_shadow(args, service, service.articles.dual_writer, rejected) and complete
@@ -98,12 +87,12 @@ def _print_steps(done: int, settings: Settings, former: str = "INDEX", *_: str) 
         print(f"{mark} {number}. {text}.", file=sys.stderr)
 
 
-async def _unread_migration(service: Service, spaces: Sequence[str]) -> tuple[Index, DualWriter]:
-    """The index of unread ``spaces`` and the writer that copies it to the others; newer articles stay."""
-    analyzer, registry = service.analysis.serving.analyzer, await registry_of(service.store).read()
-    own, stored = analyzer.space_parts, {space: registry.get(space, StoredSpace()) for space in spaces}
+async def _unread_migration(service: Service, unread: Sequence[str]) -> tuple[Index, DualWriter]:
+    """The index of the ``unread`` spaces and the writer that copies it to the others; newer articles stay."""
+    analyzer, registry = service.analysis.serving.analyzer, await spaces.registry_of(service.store).read()
+    own, stored = analyzer.space_parts, {space: registry.get(space, spaces.StoredSpace()) for space in unread}
     recipes = {(group_of(space), parts.recipe) for space, parts in own.items()}
-    index = build_index(service.settings, service.store, IndexLayout(tuple(spaces), analyzer.spaces))
+    index = build_index(service.settings, service.store, IndexLayout(tuple(unread), analyzer.spaces))
     writer = DualWriter(
         index,
         service.analysis.serving.analyze_many,
@@ -118,7 +107,7 @@ async def _copy_to_shadow(
     args: argparse.Namespace, service: Service, writer: DualWriter, rejected: dict[str, Line]
 ) -> bool:
     """Copy each serving space to the shadow space of its language group, which each write must go to too."""
-    index, registry = service.articles.index, await registry_of(service.store).read()
+    index, registry = service.articles.index, await spaces.registry_of(service.store).read()
     if unwritten := [s for s in index.all_spaces if s not in registry or not registry[s].written]:
         variable = f"AGGREGATOR_MIGRATION_MODELS_DIR={service.settings.migration_models_dir}"
         raise ConfigurationError(
@@ -129,7 +118,7 @@ async def _copy_to_shadow(
         return False
     for target in index.shadow_spaces:
         sources = [space for space in index.spaces if group_of(space) == group_of(target)]
-        await set_copied(index.store, dict.fromkeys(sources, b""), [target])
+        await spaces.set_copied(index.store, dict.fromkeys(sources, b""), [target])
     return True
 
 
@@ -178,24 +167,26 @@ def _summary(stats: BackfillStats, sources: Sequence[str], targets: Sequence[str
 async def _delete(args: argparse.Namespace, settings: Settings) -> int:
     """Exit code 1 if the user does not confirm. Raises ConfigurationError for an index that is in use."""
     async with open_service(with_running_store_url(settings, creates=False)) as service:
-        registry = await registry_of(service.store).read()
-        used = service.articles.index.all_spaces
+        registry = await spaces.registry_of(service.store).read()
+        used = {*service.articles.index.all_spaces, *await service.articles.foreign_index.used_elsewhere()}
         if args.delete in used:
-            problem = f"index: {args.delete} is in use by these settings; only other indexes are deleted."
-            raise ConfigurationError(problem)
+            users = "these settings, or by a service that runs or ended in the last minute"
+            raise ConfigurationError(f"index: {args.delete} is used by {users}; nothing was deleted.")
         if args.delete not in registry:
-            others = ", ".join(sorted(registry.keys() - set(used)))
+            others = ", ".join(sorted(registry.keys() - used))
             stored = f"those not in use are {others}" if others else "every index is in use"
             raise ConfigurationError(f"index: the store holds no index {args.delete}; {stored}.")
-        found = await count_articles(service.store, args.delete, registry[args.delete])
+        found = await spaces.count_articles(service.store, args.delete, registry[args.delete])
         span = f", arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"
         question = f"{args.delete}: about {found.articles} articles{span if found.articles else ''}"
-        question += STREAM_READ if args.delete in await service.articles.foreign_index.leftovers() else ""
+        question += (
+            spaces.STREAM_READ if args.delete in await service.articles.foreign_index.leftovers() else ""
+        )
         if not args.yes:
             print(f"{question}. Type {args.delete} to delete them:", end=" ", flush=True)
             if sys.stdin.readline().strip() != args.delete:
                 print("Nothing was deleted.", file=sys.stderr)
                 return EXIT_PARTIAL_FAILURE
-        deleted = await delete_space(service.store, args.delete)
+        deleted = await spaces.delete_space(service.store, args.delete)
         print(f"{args.delete} is deleted ({deleted} keys).", file=sys.stderr)
     return EXIT_OK

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ from aggregator.store.disk import temporary_directory
 from aggregator.store.factory import with_running_store_url
 
 if TYPE_CHECKING:
-    from aggregator.app import AnalysisPools, Service
+    from aggregator.app import AnalysisPools
 
 log = logging.getLogger("aggregator.serve")
 
@@ -66,10 +67,7 @@ async def _serve_single_process(
     pools: AnalysisPools,
     forked_background: ForkedProcess | None,
 ) -> int:
-
-    async def on_ready(service: Service, port: int) -> None:
-        await announce(settings, port)
-
+    on_ready = partial(announce, settings)
     if peer_metrics is None:
         return await run_server(settings, pools, on_ready=on_ready)
     async with shared_store(settings, peer_metrics.directory) as (connected, restarts):

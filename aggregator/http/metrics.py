@@ -179,7 +179,7 @@ BACKGROUND_METRICS: tuple[MetricSpec[Background], ...] = (
     MetricSpec("aggregator_index_bytes_per_article", "gauge",
         "Store memory divided by the sum of `aggregator_index_articles`.", _bytes_per_article),
     MetricSpec("aggregator_last_backup_timestamp_seconds", "gauge",
-        "Time of the last `aggregator backup` of the store, seconds since 1970; absent: none.",
+        "Time of the last complete backup of the store, seconds since 1970; absent: none.",
         lambda _, b: [((), b.maintenance.last_backup_ms / 1000)] if b.maintenance.last_backup_ms else ()),
     MetricSpec("aggregator_index_entries_removed", "counter", "Index entries removed by compaction.",
         lambda _, b: b.maintenance.jobs.compactor.entries_removed),

@@ -81,6 +81,7 @@ TERM_BUCKET_BITS = 20
 TERM_REMAINDER_BITS = 16
 RECORD_PREFIX = b"r:"
 SPACE_REGISTRY = b"{spaces}"
+SPACE_USE_PREFIX = b"{spaces}use:"
 TEXT_PREFIX = b"x:"
 # Suffixes of the keys that a segment has once, and of a binding before the hash of its id.
 SEALED = b"closed"

@@ -37,7 +37,7 @@ from aggregator.store.disk import temporary_directory
 from aggregator.store.factory import with_store_url
 
 if TYPE_CHECKING:
-    from aggregator.app import AnalysisPools, Service
+    from aggregator.app import AnalysisPools
 
 log = logging.getLogger("aggregator.workers")
 
@@ -138,8 +138,8 @@ def worker_main(
         stop = asyncio.Event()
         follow_parent(pipe, stop, SHUTDOWN_TIMEOUT_S)
 
-        async def on_ready(service: Service, port: int) -> None:
-            report_ready(pipe, service.analysis.layout)
+        async def on_ready(port: int) -> None:
+            report_ready(pipe, pools.layout)
 
         return await run_server(
             settings, pools, on_ready=on_ready,

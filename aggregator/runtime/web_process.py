@@ -50,7 +50,7 @@ async def run_server(
     settings: Settings,
     pools: AnalysisPools,
     *,
-    on_ready: Callable[[Service, int], Coroutine[Any, Any, None]],
+    on_ready: Callable[[int], Coroutine[Any, Any, None]],
     listener: socket.socket | None = None,
     stop: asyncio.Event | None = None,
     peer_metrics: PeerMetrics | None = None,
@@ -60,7 +60,7 @@ async def run_server(
     """Open the service and serve until SIGTERM, SIGINT or ``stop``; the exit code. Closes ``pools``.
 
     settings      with the URL of a store that runs, or of the memory store
-    on_ready      called with the service and its port, and run in a task, once requests are answered
+    on_ready      called with the port, and run in a task, once requests are answered
     listener      socket shared with other workers; None: this process binds its own
     peer_metrics  metrics of the other processes; None: this is the only process (memory store)
     restarts      counts the restarts of the background process, which is forked already or spawned; None:
@@ -76,7 +76,7 @@ async def run_server(
     ready_tasks: list[asyncio.Task[None]] = []
 
     def ready(port: int) -> None:
-        ready_tasks.append(asyncio.ensure_future(on_ready(service, port)))
+        ready_tasks.append(asyncio.ensure_future(on_ready(port)))
 
     async with open_service(settings, pools=pools, serving=True) as service:
         forgot = service.articles.index.memory.incident is not None
@@ -123,8 +123,10 @@ async def warm_up(service: Service) -> None:
 
 async def check_readiness(service: Service) -> None:
     """Run the readiness checks, whose results the request handlers use; never raises."""
-    if not await service.edge.readiness.run():
-        with contextlib.suppress(AggregatorError):
+    is_ready = not await service.edge.readiness.run()
+    with contextlib.suppress(AggregatorError):
+        await service.articles.foreign_index.record_use()
+        if is_ready:
             await service.articles.foreign_index.record_writes()
 
 

@@ -40,9 +40,30 @@ def test_the_embedded_store_of_a_running_service_is_used(
     assert "next 3. stop every process" in said
     assert f"next 4. when no return is wanted: set models_dir = {tmp_path}" in served
     assert [f"{invalid}:{number}: " in reported for number in range(1, 4)] == [False, True, True]
-    assert re.search(r"settings of the service, which writes to xx\.\w+, are not given here", forgotten)
+    assert re.search(r"xx\.\w+ is used by a service that runs or .*; these are not its settings", forgotten)
     assert "--delete" not in forgotten
     assert "1 lines skipped, since their articles are not stored" in reported
+
+
+@pytest.mark.services
+def test_the_index_of_a_running_service_is_not_deleted_under_other_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither the command nor the doctor offers it; once the service has ended, its record of use expires."""
+    articles = write_jsonl(tmp_path / "articles.jsonl", article_body(OTHER))
+    write_model(tmp_path)
+    options = ["--data-dir", str(tmp_path / "data")]
+    with serving_alone(tmp_path, "--models-dir", str(tmp_path)) as (_, url):
+        assert run("ingest", "--server", url, "--out", os.devnull, articles) == 0
+        run("doctor", *options)
+        found = re.search(r"wrong +index +(xx\.\w+) is used by a service .*", said := capsys.readouterr().out)
+        assert found is not None and "--delete" not in said
+        assert run("migrate", *options, "--delete", found[1], "--yes") == 2
+        assert f"{found[1]} is used by these settings, or by a service that runs" in capsys.readouterr().err
+        assert run("migrate", *options, "--delete", "xx.mistyped", "--yes") == 2
+        assert found[1] not in capsys.readouterr().err
+        with urlopen(f"{url}/v1/articles/{OTHER['id']}") as response:
+            assert response.status == 200
 
 
 @pytest.mark.services

@@ -130,6 +130,15 @@ def test_a_start_error_is_a_json_record_with_json_logs(tmp_path: Path) -> None:
     assert record["message"].startswith("The store at 127.0.0.1:1 cannot be reached")
 
 
+def test_only_the_service_logs_its_errors_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A configuration file with ``log_format`` is shared with the commands, which a person reads."""
+    (tmp_path / "aggregator.toml").write_text('log_format = "json"\nstore_url = "redis://127.0.0.1:1"\n')
+
+    assert run("keys", "list", "--config", str(tmp_path / "aggregator.toml")) == 3
+
+    assert capsys.readouterr().err.startswith("aggregator: The store at 127.0.0.1:1 cannot be reached")
+
+
 def hints(file: Path) -> Iterator[str]:
     """Commands in backquotes in the texts of a module; "1" stands for each value that is inserted."""
     tree = ast.parse(file.read_text())

@@ -14,24 +14,24 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from aggregator import __version__
-from aggregator.analysis.analyzer import SpaceParts, group_of
+from aggregator.analysis.analyzer import group_of
 from aggregator.analysis.shingles import distinct
 from aggregator.domain import arrival_ms_of
 from aggregator.index import keys
 from aggregator.index.blocks import PLAN
 from aggregator.index.codec.postings import NUMBER_BYTES, decode_numbers
 from aggregator.index.segments import Segments, scan_block
-from aggregator.store.base import Store
+from aggregator.store.base import Put, Store
 from aggregator.store.decoding import PLAIN
 from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.time_units import MINUTE_MS, format_minute
 
 FOREIGN_INDEX_CHECK = "unread_index"
-RECOUNT_INTERVAL_MS = MINUTE_MS
+RECOUNT_INTERVAL_MS = USE_TTL_MS = MINUTE_MS
 SAMPLING_STEP = 64
 MIN_SAMPLED_ARTICLES = 200  # with fewer, all buckets are read
 STREAM_READ = "; within 8 days of the switch this makes /sources and audit lose the days before for good"
+OTHER_SETTINGS = "{} is used by a service that runs or ended in the last minute; these are not its settings"
 PROBED_RECORDS = 2_000  # with no more articles the count is exact
 
 
@@ -56,11 +56,6 @@ Registry = dict[str, StoredSpace]
 _FORMAT = ValueFormat[Registry](msgspec.msgpack.Decoder(Registry), "The list of indexes", dict, PLAIN)
 
 
-def describe(parts: SpaceParts, models_dir: str) -> StoredSpace:
-    """The entry of a space that this version of the program writes."""
-    return StoredSpace(parts.model, parts.recipe, models_dir, __version__)
-
-
 def registry_of(store: Store) -> StoredValue[Registry]:
     """The registry of a store."""
     return StoredValue(store, keys.SPACE_REGISTRY, _FORMAT)
@@ -83,19 +78,13 @@ async def set_copied(store: Store, versions: Mapping[str, bytes], targets: Itera
 async def covered_spaces(store: Store, registry: Registry, read_spaces: Iterable[str]) -> set[str]:
     """``read_spaces``, and the spaces whose articles are all in covered ones."""
     covered = set(read_spaces)
-    candidates = {space: entry for space, entry in registry.items() if entry.copied_to}
-    while found := {
-        space
-        for space, entry in candidates.items()
-        if space not in covered and covered.issuperset(entry.copied_to)
-    }:
-        unchanged = {
-            space
-            for space in found
-            if candidates[space].copied_version in (b"", await space_version(store, space))
-        }
-        covered |= unchanged
-        candidates = {space: entry for space, entry in candidates.items() if space not in found}
+    copied = {
+        space: entry.copied_to
+        for space, entry in registry.items()
+        if entry.copied_to and entry.copied_version in (b"", await space_version(store, space))
+    }
+    while found := {s for s, to in copied.items() if s not in covered and covered.issuperset(to)}:
+        covered |= found
     return covered
 
 
@@ -161,6 +150,10 @@ class ForeignIndex:
 
         await registry_of(self._store).edit(edit)
 
+    async def record_use(self) -> None:
+        """For each process that serves, ready or not, more often than every ``USE_TTL_MS``."""
+        await self._store.put([Put(keys.SPACE_USE_PREFIX + s.encode(), b"", USE_TTL_MS) for s in self._own])
+
     async def record_writes(self) -> None:
         """For processes that store articles: copies of the serving spaces elsewhere become incomplete."""
         is_first, self._has_recorded = not self._has_recorded, True  # then what others recorded stays
@@ -194,14 +187,20 @@ class ForeignIndex:
 
     async def leftovers(self) -> list[str]:
         """The spaces that no service reads or needs: another space contains all their articles."""
-        used = {*self._own, *await self.migrating()}
+        used = {*self._own, *await self.used_elsewhere()}
         return [space for space in await leftovers(self._store, self._read) if space not in used]
 
-    async def migrating(self) -> list[str]:
-        """The unread spaces that a service with migration settings writes to, as well as to the others."""
-        entries = (await registry_of(self._store).read()).items()
-        both = [space for space, e in entries if e.written and e.copied_to and not e.copied_version]
-        return [space for space in both if space not in self._own]
+    async def used_elsewhere(self) -> list[str]:
+        """Other spaces that a running service uses, or the last one wrote to (migration, full store)."""
+        entries = sorted((await registry_of(self._store).read()).items())
+        uses = await self._store.read([keys.SPACE_USE_PREFIX + space.encode() for space, _ in entries])
+        is_full = not (await self._store.info()).ready
+        return [
+            space
+            for (space, e), use in zip(entries, uses, strict=True)
+            if space not in self._own
+            and (use is not None or (e.written and (is_full or (e.copied_to and not e.copied_version))))
+        ]
 
     def sentence(self, foreign: ForeignSpace) -> str:
         """What is stored, which setting reads it, and what to do; no path, since every client may read it."""

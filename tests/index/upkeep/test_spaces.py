@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from unittest.mock import AsyncMock
+
+import pytest
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
@@ -11,18 +15,19 @@ from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.index import Index, keys
 from aggregator.index.upkeep.spaces import (
+    USE_TTL_MS,
     ForeignIndex,
     Registry,
     StoredSpace,
     count_articles,
     covered_spaces,
     delete_space,
-    describe,
     registry_of,
     set_copied,
     space_version,
 )
 from aggregator.store.base import Put, Store
+from aggregator.store.memory import MemoryStore
 from tests.support.factories import Clock, in_process, story
 from tests.support.store_steps import scan
 from tests.support.wiring import build_core
@@ -33,7 +38,7 @@ CURRENT, OTHER = (Analyzer({"xx": HashedModel(term_idf=idf)}) for idf in (None, 
 
 def described(analyzer: Analyzer) -> Registry:
     """The entries of the analyzer's spaces."""
-    return {space: describe(parts, "") for space, parts in analyzer.space_parts.items()}
+    return {space: StoredSpace(p.model, p.recipe) for space, p in analyzer.space_parts.items()}
 
 
 def checker(store: Store, serving: Analyzer, shadow: Analyzer | None = None) -> ForeignIndex:
@@ -110,6 +115,39 @@ async def test_the_service_that_runs_records_what_it_writes_to(store: Store) -> 
     assert await written() == {CURRENT_SPACE}, "not every service writes to both"
     await checker(store, CURRENT, OTHER).record_writes()
     assert await written() == {CURRENT_SPACE, OTHER_SPACE}, "the former one was restarted"
+
+
+async def test_a_space_is_used_while_a_service_repeats_it() -> None:
+    """Ready or not, whatever it writes to; afterwards the record expires."""
+    clock = Clock()
+    store = MemoryStore(clock)
+    await checker(store, OTHER).register()
+    asking = checker(store, CURRENT)
+    assert await asking.used_elsewhere() == []
+
+    await checker(store, OTHER).record_use()
+    assert await asking.used_elsewhere() == [OTHER_SPACE]
+    assert await checker(store, OTHER).used_elsewhere() == [], "by others"
+    await set_copied(store, {OTHER_SPACE: await space_version(store, OTHER_SPACE)}, CURRENT.spaces)
+    assert await asking.leftovers() == [], "what is used is not left over"
+
+    clock.now_ms += USE_TTL_MS
+    assert await asking.used_elsewhere() == []
+    assert await asking.leftovers() == [OTHER_SPACE]
+
+
+async def test_a_full_store_counts_what_the_last_service_wrote_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It refuses the record of use, so its absence says nothing."""
+    clock = Clock()
+    store = MemoryStore(clock)
+    await checker(store, OTHER).register()
+    await checker(store, OTHER).record_writes()
+    asking = checker(store, CURRENT)
+    assert await asking.used_elsewhere() == []
+
+    full = replace(await store.info(), ready=False, problem="The store is full.")
+    monkeypatch.setattr(store, "info", AsyncMock(return_value=full))
+    assert await asking.used_elsewhere() == [OTHER_SPACE]
 
 
 async def test_entries_without_records_are_not_counted(store: Store) -> None:

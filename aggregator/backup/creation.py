@@ -7,6 +7,7 @@ import logging
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -66,7 +67,13 @@ def create_backup(url: str, directory: Path, summary: StoreSummary, now_ms: int)
         partial = backup.with_name(backup.name + PARTIAL_SUFFIX)
         partial.mkdir(mode=0o700)
         try:
-            manifest = _fill(partial, url, summary, created)
+            dump = download_rdb(url, partial / SNAPSHOT_NAME)
+            manifest = Manifest(
+                FORMAT, created, __version__, summary.data_format, dump.server, summary.indexes,
+                BackupFile(SNAPSHOT_NAME, dump.size_bytes, dump.sha256), dump.database, dump.keys,
+                list(_copy_models(partial, summary.indexes)),
+            )  # fmt: skip
+            write_manifest(partial, manifest)
             flush_directory(partial)
             partial.rename(backup)
         except BaseException:
@@ -76,17 +83,6 @@ def create_backup(url: str, directory: Path, summary: StoreSummary, now_ms: int)
         return backup, manifest
     finally:
         lock.close(unlock=True)
-
-
-def _fill(partial: Path, url: str, summary: StoreSummary, created: str) -> Manifest:
-    dump = download_rdb(url, partial / SNAPSHOT_NAME)
-    manifest = Manifest(
-        FORMAT, created, __version__, summary.data_format, dump.server, summary.indexes,
-        BackupFile(SNAPSHOT_NAME, dump.size_bytes, dump.sha256), dump.database, dump.keys,
-        list(_copy_models(partial, summary.indexes)),
-    )  # fmt: skip
-    write_manifest(partial, manifest)
-    return manifest
 
 
 def _copy_models(partial: Path, indexes: Sequence[IndexSummary]) -> Iterator[BackupFile]:
@@ -170,9 +166,9 @@ class Manifest(msgspec.Struct, frozen=True):
     models: list[BackupFile] = []
 
     @property
-    def articles(self) -> int:
-        """About how many articles all indexes have."""
-        return sum(index.articles for index in self.indexes)
+    def created_ms(self) -> int:
+        """``created``, in ms since 1970."""
+        return int(datetime.fromisoformat(self.created).timestamp() * 1000)
 
     def compare_age(self, used: str) -> str:
         """How data last used at this time (RFC 3339) compares with the backup, for messages."""

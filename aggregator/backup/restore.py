@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aggregator.background.tasks import DETECTOR_LEASE_KEY, MAINTENANCE_LEASE_KEY
+from aggregator.background.tasks import DETECTOR_LEASE_KEY, MAINTENANCE_LEASE_KEY, last_backup
 from aggregator.backup.creation import Manifest, read_verified
 from aggregator.errors import AggregatorError, ConfigurationError
 from aggregator.index import keys
@@ -86,7 +86,7 @@ def restore_directory(
             )
         shutil.rmtree(partial, ignore_errors=True)
         with loaded(backup, manifest, partial) as server:
-            asyncio.run(_check_format(server.url, remembered_ids(data_dir)))
+            asyncio.run(_check_format(server.url, manifest, remembered_ids(data_dir)))
         former = None
         if log.exists():
             former = data_dir / f"{LOG_DIRECTORY}.before-{format_rfc3339(now_ms)[:19].replace(':', '')}Z"
@@ -118,7 +118,7 @@ def restore_server(
     """
     asyncio.run(_check_target(manifest, url, replace=replace))
     with temporary_directory() as directory, loaded(backup, manifest, directory / "data") as server:
-        return asyncio.run(_replace_data(server.url, url, known))
+        return asyncio.run(_replace_data(server.url, url, manifest, known))
 
 
 async def _check_target(manifest: Manifest, url: str, *, replace: bool) -> None:
@@ -146,7 +146,7 @@ async def _is_unused(store: Store) -> bool:
     return True
 
 
-async def _replace_data(source_url: str, target_url: str, known: Sequence[str]) -> int:
+async def _replace_data(source_url: str, target_url: str, manifest: Manifest, known: Sequence[str]) -> int:
     source_url += f"?prefix={parse_address(target_url).prefix.decode()}"
     async with (
         checked_store(source_url, format_version.check) as source,
@@ -159,6 +159,7 @@ async def _replace_data(source_url: str, target_url: str, known: Sequence[str]) 
                 await target.delete(found)
         copied = await copy_keys(source_url, target_url)
         await accept(target, [*known, *former])
+        await last_backup(target).edit(lambda _: manifest.created_ms)
         if data_format is not None:
             await target.put([Put(format_version.FORMAT_KEY, data_format)])
         return copied
@@ -225,9 +226,10 @@ async def _copy_streams(source: RedisClient, target: RedisClient, keys: Sequence
             await target.send([("XADD", key, "MAXLEN", 0, last, b"-", b"-")])
 
 
-async def _check_format(url: str, known: Sequence[str]) -> None:
+async def _check_format(url: str, manifest: Manifest, known: Sequence[str]) -> None:
     async with checked_store(url, format_version.check) as store:
         await accept(store, known)
+        await last_backup(store).edit(lambda _: manifest.created_ms)
 
 
 async def _keep_database(url: str, number: int) -> None:

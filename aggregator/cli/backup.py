@@ -7,8 +7,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from datetime import datetime
+from contextlib import contextmanager
 from pathlib import Path
 
 from aggregator.background.tasks import last_backup
@@ -59,9 +58,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 def describe(manifest: Manifest) -> str:
     """One line on the content of a backup."""
     indexes = ", ".join(f"{index.name} {index.articles:,}" for index in manifest.indexes if index.articles)
+    articles = sum(index.articles for index in manifest.indexes)
     size = f"{manifest.snapshot.bytes / 1e6:,.1f} MB, {manifest.keys:,} keys"
     return (
-        f"{size}, about {manifest.articles:,} articles{f' ({indexes})' if indexes else ''}, of "
+        f"{size}, about {articles:,} articles{f' ({indexes})' if indexes else ''}, of "
         f"{manifest.created}, written by version {manifest.program} from {manifest.server}"
     )
 
@@ -83,9 +83,11 @@ async def _summarize(url: str) -> StoreSummary:
 
 
 async def _record(url: str, made_ms: int) -> None:
-    with suppress(StoreUnavailable):  # such as a full store: the backup is complete
+    try:
         async with checked_store(url, format_version.check) as store:
             await last_backup(store).edit(lambda _: made_ms)
+    except StoreUnavailable as error:
+        print(f"The backup is complete, but alerts do not know its time: {error}", file=sys.stderr)
 
 
 def restore(args: argparse.Namespace, settings: Settings) -> int:
@@ -130,7 +132,7 @@ def _restore(args: argparse.Namespace, settings: Settings, backup: Path, manifes
 
 
 def _print_next_steps(manifest: Manifest, now_ms: int) -> None:
-    age_ms = now_ms - int(datetime.fromisoformat(manifest.created).timestamp() * 1000)
+    age_ms = now_ms - manifest.created_ms
     if age_ms > MAX_AHEAD_MS:
         print(
             f"The backup is {age_ms / DAY_MS:.0f} days old: the service refuses to write until "

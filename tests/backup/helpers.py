@@ -45,6 +45,7 @@ def backup_of(values: dict[bytes, bytes], directory: Path) -> tuple[Path, Manife
 
 
 def content(url: str) -> dict[bytes, bytes]:
-    """All strings of a store."""
+    """All strings of a store but the time of its last backup."""
     with direct_client(url) as client:
-        return {key: client.get(key) for key in client.scan_iter(_type="string")}
+        found = {key: client.get(key) for key in client.scan_iter(_type="string")}
+    return {key: value for key, value in found.items() if not key.endswith(b"{upkeep}backup")}

@@ -54,7 +54,7 @@ async def test_the_manifest_describes_the_store(valkey_url: str, tmp_path: Path)
     assert backup.name == "aggregator-20261123T080000Z"
     assert read_manifest(backup) == manifest
     assert sorted(index.name for index in manifest.indexes) == sorted(spaces)
-    assert manifest.articles == 3
+    assert sum(index.articles for index in manifest.indexes) == 3
     with direct_client(valkey_url) as client:
         assert manifest.keys == client.dbsize()
     assert manifest.data_format.startswith(f"{CURRENT_FORMAT} ")

@@ -9,6 +9,7 @@ import pytest
 
 from aggregator.store.embedded import EmbeddedServer
 from tests.cli.helpers import run
+from tests.support.stores import direct_client
 
 pytestmark = pytest.mark.integration
 
@@ -40,8 +41,27 @@ def test_a_store_that_is_not_running_is_backed_up(
     assert run("restore", str(tmp_path / "backups"), f"--data-dir={tmp_path / 'new'}") == 0
     output = capsys.readouterr().out
     assert f"{tmp_path / 'new'} is restored." in output
+    with EmbeddedServer(tmp_path / "new") as server, direct_client(server.url) as client:
+        assert client.get(b"{upkeep}backup") is not None, "although this was the first backup"
     for undone in ("created since then are gone", "revoked are valid", "distrusted are trusted again"):
         assert undone in output
+
+
+def test_a_full_store_is_backed_up_without_its_time(
+    valkey_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The backup is complete, so this is a success, and the output says what is missing."""
+    assert run("keys", "add", "root", "--role", "admin", "--store", valkey_url) == 0
+    with direct_client(valkey_url) as client:
+        client.config_set("maxmemory", "1")
+        try:
+            assert run("backup", str(tmp_path / "backups"), "--store", valkey_url) == 0
+        finally:
+            client.config_set("maxmemory", "0")
+
+    said = capsys.readouterr().err
+    assert "The backup is complete, but alerts do not know its time: The store at" in said
+    assert "is full" in said
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ export interface Decision {
   keep: boolean;
   /** The article's id in the service. */
   id: string | null;
-  /** For a duplicate: the id of the canonical article of its group. */
+  /** For a duplicate the id of the canonical article of its group, which was to be kept; else null. */
   canonicalId: string | null;
 }
 

@@ -227,9 +227,9 @@ def with_outcome(binding: Binding, **changes: Any) -> Binding:
 
 
 def next_canonical(removed: Binding, group: DuplicateGroup) -> BindingSnapshot | None:
-    """The canonical article after ``removed`` left: the duplicate with the earliest first version."""
+    """The canonical article after ``removed`` left: the earliest kept duplicate, else the earliest."""
     left = [m for m in group.members if m.binding.id != removed.id]
-    return min(left, key=lambda m: _arrival_order(m.binding), default=None)
+    return min(left, key=lambda m: (not m.binding.outcome.keep, *_arrival_order(m.binding)), default=None)
 
 
 def split_undone(undone: Binding, group: DuplicateGroup) -> tuple[DuplicateGroup, list[BindingSnapshot]]:

@@ -133,6 +133,14 @@ def test_the_earliest_duplicate_becomes_canonical(numbers: list[int]) -> None:
     assert (promoted.binding.number if promoted else None) == min(left, default=None)
 
 
+def test_a_duplicate_that_was_kept_becomes_canonical_before_others() -> None:
+    """Later answers name it, so the crawler must have it."""
+    members = [binding_snapshot(n, match(1, 1), keep=n == 4) for n in (2, 3, 4)]
+    promoted = next_canonical(binding_snapshot(1).binding, group(1, *members))
+
+    assert promoted is not None and promoted.binding.number == 4
+
+
 def test_later_copies_that_were_not_kept_leave_with_what_is_undone() -> None:
     """With a copy those that came after it, with the canonical article all; a kept one stays."""
     dropped = [binding_snapshot(n, match(1, 1), keep=False) for n in (2, 5)]

@@ -381,9 +381,8 @@ async def _plan_merge(unit: EventUnitOfWork, action: EditorAction) -> Event:
 
 
 def _with_mute(overrides: EditorOverrides, event: Event, at_ms: int) -> EditorOverrides:
-    mutes = tuple(
-        m for m in overrides.mutes if m.event_id != event.id and not is_same_story(m.profile, event.profile)
-    )
+    others = (mute for mute in overrides.mutes if mute.event_id != event.id)
+    mutes = tuple(mute for mute in others if not is_same_story(mute.profile, event.profile))
     if event.muted is not None and event.profile:
         until_ms = None if event.muted == "routine" else at_ms + HISTORY_MS
         mutes = (*mutes, Mute(event.id, event.muted, event.profile, until_ms))

@@ -146,9 +146,8 @@ class DetectorRunner:
         self.has_backlog = await self._feed_new_items(leader, stream, now_ms)
         await self._run_cooperatively(leader.detector.tick(now_ms))
         leader.pending_changes += leader.detector.drain_changes()
-        if leader.checkpoint_is_due(now_ms, self._checkpoint_interval_ms) and not await self._save(
-            leader, now_ms
-        ):
+        is_due = leader.checkpoint_is_due(now_ms, self._checkpoint_interval_ms)
+        if is_due and not await self._save(leader, now_ms):
             return []
         self._leader = leader
         if self.items_read != self._stories_items and not 0 <= now_ms - self._stories_ms < MINUTE_MS:
@@ -239,9 +238,8 @@ class DetectorRunner:
             state = await self._encode_state(leader)
             history = _encode(leader.detector.learned_history)
             unit = await self._collect_changes(leader, now_ms)
-            conflicts = await unit.commit(
-                Put(POSITION_KEY, position), Put(STATE_KEY, state), Put(LEARNING_KEY, history)
-            )
+            saved = Put(POSITION_KEY, position), Put(STATE_KEY, state), Put(LEARNING_KEY, history)
+            conflicts = await unit.commit(*saved)
             if not conflicts:
                 leader.mark_saved(position, number, now_ms, unit.published)
                 if number % TRIM_EVERY_CHECKPOINTS == 0:

@@ -80,15 +80,13 @@ def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str,
         times = (*event.times, *(at_ms for at_ms, _ in event.developments))
         decided = [action.at_ms for action in event.actions if action.work_status == event.work_status]
         is_open = event.status != "closed" and event.work_status not in SETTLED
+        left = "unhandled" if event.status_key == "new" else "taken"
         for name, happened in (
             ("back", times if since_handled(event).is_back else ()),
             (event.work_status, decided if event.work_status in SETTLED else ()),
             ("new", () if is_split_off(event) else (event.detected_at_ms,)),
             ("developed", times),
-            (
-                "unhandled" if event.status_key == "new" else "taken",
-                (max(since_ms, event.detected_at_ms),) * is_open,
-            ),
+            (left, (max(since_ms, event.detected_at_ms),) * is_open),
         ):
             if any(since_ms <= at_ms < until_ms for at_ms in happened):
                 lists[name].append(event)

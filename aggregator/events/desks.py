@@ -169,11 +169,10 @@ def plan_alerts(
                 new_states[desk.id] = msgspec.structs.replace(states[desk.id], held=(), dropped=0)
             continue
         former = states.get(desk.id, DeskState())
-        followed = [
-            (kind, events.get(id_)) for kind, id_ in later if kind in FOLLOW_UPS and id_ in former.notified
-        ]
+        known = [(kind, events.get(id_)) for kind, id_ in later if id_ in former.notified]
         if not is_quiet(desk, now_ms):
-            alerts += [Alert(desk, (e,), kind=kind) for kind, e in followed if e and is_reportable(e)]
+            followed = ((kind, e) for kind, e in known if kind in FOLLOW_UPS and e and is_reportable(e))
+            alerts += [Alert(desk, (e,), kind=kind) for kind, e in followed]
         state = observe(desk, former, changed, events, now_ms)
         due = due_events(desk, state, events, now_ms)
         if due:

@@ -217,9 +217,8 @@ class ClusterIndex:
         # The norm over all terms is at least that over the common ones: most candidates end here.
         least = MERGE_COSINE * own_norm * np.sqrt(np.bincount(slots, weighted * weighted))
         near = ((dots > 0) & (dots >= least)).nonzero()[0]
-        found = [
-            (self._by_slot[slot], dot) for slot, dot in zip(near.tolist(), dots[near].tolist(), strict=True)
-        ]
+        clusters = map(self._by_slot.__getitem__, near.tolist())
+        found = zip(clusters, dots[near].tolist(), strict=True)
         best, nearest = None, MERGE_COSINE
         for other, dot in sorted(found, key=lambda entry: entry[0].key):
             if other is cluster or len(other.members) < MIN_ITEMS_TO_BE_MERGED:

@@ -84,9 +84,8 @@ class BurstDetector:
             return
         duplicate_cluster = self.assignment.cluster_of_duplicate(item)
         key = source_key(item.source)
-        if duplicate_cluster is not None and any(
-            source_key(m.source) == key for m in duplicate_cluster.members.values()
-        ):
+        copies = duplicate_cluster.members.values() if duplicate_cluster else ()
+        if duplicate_cluster and any(source_key(m.source) == key for m in copies):
             duplicate_cluster.sightings += 1
             self.open_events.record_sighting(duplicate_cluster)
             return
@@ -98,6 +97,8 @@ class BurstDetector:
         member = to_window_item(item, at_ms, self.clock_ms, window_ms)
         member.is_usual = self.memory.voices.is_usual(item.lang, key)
         if member.is_counted:
+            terms = (*member.terms, ALL_DOCUMENTS, documents_in(member.lang))
+            self.baseline.add(member.at_ms // HOUR_MS, terms, member.first_version)
             self._add_to_window(member)
             cluster = self.assignment.assign(member, duplicate_cluster)
             if cluster.event_id is None:
@@ -140,6 +141,8 @@ class BurstDetector:
             self._remove_from_window(member)
             self.memory.earlier += [member] if member.is_counted else []
         if is_new_minute:
+            removed = self.memory.removed.items()
+            self.memory.removed = {n: m for n, m in removed if m.at_ms >= oldest_ms}
             known = self.memory.earlier[-max(1, LATEST_ITEMS - len(self.window)) :]
             self.memory.earlier = known[bisect_right(known, now_ms - DAY_MS, key=lambda m: m.at_ms) :]
             yield from self._merge_changed_clusters()
@@ -150,6 +153,7 @@ class BurstDetector:
         """Replace the editor overrides and apply them. They are not part of the saved state."""
         self.overrides = overrides
         self._apply_overrides()
+        self.open_events.refresh_headlines()
 
     def drain_changes(self) -> list[EventChange]:
         """Return the changes since the last call, in order, each with the present version of its event."""
@@ -280,16 +284,16 @@ class BurstDetector:
         else:
             self.window.insert(bisect_right(self.window, member.at_ms, key=lambda m: m.at_ms), member)
         if member.is_counted:
-            terms = (*member.terms, ALL_DOCUMENTS, documents_in(member.lang))
-            self.baseline.add(member.at_ms // HOUR_MS, terms, member.first_version)
             self.term_weights.add(member)
 
     def remove_article(self, item_id: str, first_version: int, *, is_deleted: bool = False) -> None:
         """Remove an article that an editor removed from its event, or that was deleted, which may end it."""
-        members = [member for member in self.window if member.first_version == first_version]
+        member = next((member for member in self.window if member.first_version == first_version), None)
         self.memory.earlier = [m for m in self.memory.earlier if m.first_version != first_version]
-        self.open_events.remove_article(item_id, self.clock_ms if is_deleted else None)
-        for member in members:
+        self.memory.removed.pop(first_version, None)
+        self.open_events.remove_article(item_id, member, self.clock_ms if is_deleted else None)
+        if member:
+            self.memory.removed |= {} if is_deleted else {first_version: member}
             self.window.remove(member)
             self._remove_from_window(member)
         self.open_events.refresh_headlines()
@@ -423,9 +427,8 @@ class BurstDetector:
         if story.size <= needed or story.voices < rule.min_sources:
             return None
         expected *= expectation.volume_ratio(cluster, self.baseline, self.term_weights.window_count, hour)
-        if not expectation.exceeds_expectation(
-            story.items, self.cold_start.expected_items(cluster, expected), rule
-        ):
+        usual = self.cold_start.expected_items(cluster, expected)
+        if not expectation.exceeds_expectation(story.items, usual, rule):
             return None
         is_news = self._is_news(members, expected / rule.sensitivity)
         return story._replace(expected=expected) if is_news else None
@@ -438,6 +441,11 @@ class BurstDetector:
         for id_, (first_version, event_id) in self.overrides.placed.items():
             if not event_id and any(id_ in event.items for event in events.by_id.values()):
                 self.remove_article(id_, first_version)
+            event = events.by_id.get(event_id)
+            if event and (member := self.memory.removed.pop(first_version, None)):
+                event.forget_tolls(since_ms=member.at_ms)
+                self._add_to_window(member)
+                self.assignment.add(self.clusters.by_key[event.cluster_key], member)
         self.merger.place(self.overrides, self.clock_ms)
         for absorbed_id, (into_id, _) in self.overrides.merges.items():
             if absorbed_id not in events.by_id:

@@ -187,9 +187,8 @@ class TermWeights:
     def is_bursting(self, term: str) -> bool:
         """Whether at least ``min_burst_documents`` hold the term, clearly more than expected."""
         count = self.window_count(term)
-        return count >= self.min_burst_documents and exceeds_expectation(
-            count, self.expected(term), self._rule
-        )
+        is_enough = count >= self.min_burst_documents
+        return is_enough and exceeds_expectation(count, self.expected(term), self._rule)
 
 
 def _counted_terms(member: WindowItem) -> Iterable[str]:

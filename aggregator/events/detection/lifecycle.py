@@ -13,6 +13,7 @@ On a timeline (15 items, 4 h; the status is checked once a minute)::
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -100,6 +101,11 @@ class OpenEvent(msgspec.Struct, array_like=True):
         self.first = min(filter(None, (self.first, other.first)), default=None)
         self.developments = sorted(self.developments + other.developments)
         self.absorbed += [other.id, *other.absorbed] if other.announced_size else other.absorbed
+
+    def forget_tolls(self, lost: Iterable[WindowItem] = (), since_ms: float = math.inf) -> None:
+        """Drop tolls that lost items said, and those since a time; ``_describe`` finds what is still said."""
+        said = {number for member in lost for number in figures_in(member.title, member.lang).values()}
+        self.tolls = [toll for toll in self.tolls if toll[0] < since_ms and toll[2] not in said]
 
     @property
     def size(self) -> int:
@@ -270,22 +276,27 @@ class OpenEvents:
             return
         for member in members:
             event.items.pop(member.id, None)
+        event.forget_tolls(members)
         event.busiest = min(event.busiest, event.size)
         event.surface_forms = {}
         if event.headline_id in [member.id for member in members]:
             event.title = ""
         self._mark_grown(event)
 
-    def remove_article(self, article_id: str, ended_ms: int | None = None) -> None:
-        """Remove an article; at ``ended_ms`` close what is too small. Then call ``refresh_headlines``."""
+    def remove_article(self, id_: str, member: WindowItem | None, ended_ms: int | None = None) -> None:
+        """Remove an article (``member``: in the window); at ``ended_ms`` close what is too small.
+
+        Then call ``refresh_headlines``.
+        """
         merged = (event for both in self.merged.values() for event in both)
         for event in (*self.by_id.values(), *self.closed.values(), *merged):
-            if event.items.pop(article_id, None) is not None:
-                event.title, event.surface_forms, event.removed[article_id] = "", {}, None
+            if (item := event.items.pop(id_, None)) is not None:
+                event.title, event.surface_forms, event.removed[id_] = "", {}, None
+                event.forget_tolls([member] if member else [], math.inf if member else item.at_ms)
                 self._mark_grown(event)
             if event.story:
-                event.story.recent = [m for m in event.story.recent if m.id != article_id]
-            shrank = event.id in self.by_id and article_id in event.removed and event.size <= event.needed
+                event.story.recent = [m for m in event.story.recent if m.id != id_]
+            shrank = event.id in self.by_id and id_ in event.removed and event.size <= event.needed
             if shrank and ended_ms is not None:
                 cluster = self._clusters.by_key[event.cluster_key]
                 self.close(event.id, ended_ms)
@@ -326,8 +337,6 @@ class OpenEvents:
     def _describe(self, event: OpenEvent) -> None:
         """Choose headline, terms and profile from the items in the window, unless the event is fading."""
         cluster = self._clusters.by_key[event.cluster_key]
-        if not event.title:  # an article left, perhaps the one that said it
-            event.tolls = []
         said = ((m.at_ms, m.source, figures_in(m.title, m.lang)) for m in cluster.members.values())
         grown = new_tolls(said, event.tolls)
         event.tolls += grown

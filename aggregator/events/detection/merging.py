@@ -67,9 +67,8 @@ def find_merge_partner(
     best, best_share = None, 0.0
     for other in clusters.with_any_term([own_term, *enough]):
         # A necessary condition on the key terms of the other cluster, cheaper than finding them.
-        if other is cluster or not description.terms_support_merge(
-            own_terms & other.term_sums.keys(), term_weights.expected
-        ):
+        common = own_terms & other.term_sums.keys()
+        if other is cluster or not description.terms_support_merge(common, term_weights.expected):
             continue
         other_term = key_terms.top_terms(other)[0]
         share = share_of(sums.get(other_term, 0) + other.term_sums.get(own_term, 0), other_term)
@@ -112,8 +111,9 @@ class ClusterMerger:
         for member, cluster, event_id in placed:
             if event_id not in events and event_id not in new:
                 new[event_id] = self._clusters.create(member)
-            elif event_id in events and events[event_id].announced_size:
-                events[event_id].announced_size += 1  # it did not grow
+            elif event_id in events:
+                events[event_id].forget_tolls(since_ms=member.at_ms)
+                events[event_id].announced_size += events[event_id].announced_size > 0  # it did not grow
             self.move([member], cluster, new.get(event_id) or by_key[events[event_id].cluster_key])
             if not cluster.members and cluster.event_id is not None:
                 self._open_events.close(cluster.event_id, clock_ms)
@@ -123,8 +123,6 @@ class ClusterMerger:
                 event.absorbed = [id_ for id_ in event.absorbed if id_ != event_id]
             self._open_events.fire(cluster, clock_ms, 0.0, 0)
             events[event_id].reason = ""
-        if placed:
-            self._open_events.refresh_headlines()
 
     def _separate(self, event_id: str, placed: Mapping[str, tuple[int, str]], clock_ms: int) -> None:
         """Undo a merge: both events are as before; what joined since joins the nearest cluster of all.
@@ -181,9 +179,7 @@ class ClusterMerger:
 
     def merge(self, into: Cluster, absorbed: Cluster, clock_ms: int) -> None:
         """Move all items of ``absorbed`` into ``into``; if both are events, that of ``absorbed`` closes."""
-        absorbed_event = (
-            self._open_events.by_id.pop(absorbed.event_id) if absorbed.event_id is not None else None
-        )
+        absorbed_event = self._open_events.by_id.pop(absorbed.event_id or "", None)
         moved = self._clusters.merge(into, absorbed)
         if absorbed_event is not None:
             self._open_events.absorb(into, absorbed_event, clock_ms)
@@ -205,9 +201,7 @@ class ClusterMerger:
                 mixed.append((a, b, stories))
             return stories is None
 
-        while (cluster := clusters.by_key.get(key)) is not None and len(
-            cluster.members
-        ) >= MIN_ITEMS_TO_MERGE:
+        while (cluster := clusters.by_key.get(key)) and len(cluster.members) >= MIN_ITEMS_TO_MERGE:
             other = clusters.find_merge_candidate(
                 cluster, key_terms.top_terms(cluster), weights.weigh, may_merge
             ) or find_merge_partner(clusters, cluster, weights, key_terms, may_merge)
@@ -233,9 +227,8 @@ class ClusterMerger:
         own = set(description.heaviest_terms(cluster.term_sums, weights.weigh))
         for event in self._open_events.by_id.values():
             other = self._clusters.by_key[event.cluster_key]
-            if not own.isdisjoint(description.heaviest_terms(other.term_sums, weights.weigh)) and (
-                find_division([*members, *_latest(other)], weights.idf) is None
-            ):
+            is_near = not own.isdisjoint(description.heaviest_terms(other.term_sums, weights.weigh))
+            if is_near and find_division([*members, *_latest(other)], weights.idf) is None:
                 return True
         return False
 

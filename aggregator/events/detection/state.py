@@ -29,6 +29,7 @@ class Memory(msgspec.Struct, array_like=True):
     voices: Voices = msgspec.field(default_factory=Voices)
     late: LateArticles = msgspec.field(default_factory=LateArticles)
     earlier: list[WindowItem] = []  # counted items of the last 24 hours that left the window
+    removed: dict[int, WindowItem] = {}  # of the window, by first version: what editors removed from events
 
 
 class DetectorState(msgspec.Struct, array_like=True):

@@ -97,10 +97,8 @@ class Voices(msgspec.Struct, array_like=True):
 
     def _expire(self, oldest: int) -> None:
         for lang, sources in self.by_language.items():
-            kept = {
-                source: {d: n for d, n in days.items() if d >= oldest} for source, days in sources.items()
-            }
-            self.by_language[lang] = {source: days for source, days in kept.items() if days}
+            kept = ((by, {d: n for d, n in days.items() if d >= oldest}) for by, days in sources.items())
+            self.by_language[lang] = {source: days for source, days in kept if days}
             for total in (self.documents, self.of_wires):
                 total[lang] = {d: n for d, n in total.get(lang, {}).items() if d >= oldest}
         names = {source for sources in self.by_language.values() for source in sources}

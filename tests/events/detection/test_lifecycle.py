@@ -9,8 +9,9 @@ import pytest
 
 from aggregator.events.detection import lifecycle
 from aggregator.events.detection.description import typical_headline
+from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.lifecycle import OpenEvent
-from aggregator.events.detection.model import BurstRule
+from aggregator.events.detection.model import BurstRule, EditorOverrides
 from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS, Item, with_items
 from aggregator.events.figures import Toll
 from aggregator.time_units import HOUR_MS, MINUTE_MS
@@ -191,6 +192,33 @@ def test_the_headline_has_no_lower_toll_than_two_outlets_report() -> None:
     for item in wrong:
         stream.observe(replace(item, kind="deleted", arrived_ms=time_ms(261)))
     assert [number for *_, number in stream.last_event().tolls] == [8]  # one outlet says the other
+
+
+@pytest.mark.parametrize("to", ["", "split"])
+def test_an_undone_removal_or_split_restores_the_toll(to: str) -> None:
+    """At once, and of both events; a later toll and a correction stay."""
+    stream, title = DetectorStream(rule=BurstRule(items=5)), "Harbour bridge collapse kills at least {}"
+    items = [
+        stream.send(n, title=title.format(dead), lang="en", source=f"{n}.example")
+        for n, dead in enumerate((15, 15, 15, 15, 15, 15, 19, 19, 17, 17, 17))
+    ]
+    stream.tick(12)
+    whole = stream.last_event()
+    gone = items[7:8] if not to else items[6:8]
+
+    def tolls(place: str, revision: int) -> list[tuple[Toll, ...]]:
+        placed = {item.id: (item.first_version, place) for item in gone}
+        stream.detector.set_overrides(EditorOverrides(revision, placed=placed))
+        return [event.tolls for event in stream.detector.events]
+
+    steps = [(time_ms(0), "dead", 15), (time_ms(6), "dead", 19), (time_ms(8), "dead", 17)]
+    assert whole.tolls == tuple(steps)
+    assert tolls(to, 1)[0] == (steps[0], steps[2])
+    if to:
+        assert stream.detector.events[1].tolls == (steps[1],)
+    assert tolls(whole.id, 2) == [tuple(steps)]
+    stream.detector = BurstDetector.load(stream.detector.dump(), stream.detector.rule)
+    assert {*stream.detector.events[0].items} == {*whole.items}
 
 
 def test_a_language_of_one_item_alone_is_not_listed() -> None:

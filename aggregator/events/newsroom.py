@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import count
+from operator import itemgetter
 
 import xxhash
 
@@ -121,9 +122,8 @@ def _choose_headline(event: Event, item: str | None, headline: str) -> Event:
     automatic = chosen.automatic_item, chosen.automatic_title
     if item is None:
         return replace(event, headline_id=automatic[0], title=automatic[1], chosen_headline=None)
-    return replace(
-        event, headline_id=item, title=headline, chosen_headline=ChosenHeadline(item, headline, *automatic)
-    )
+    choice = ChosenHeadline(item, headline, *automatic)
+    return replace(event, headline_id=item, title=headline, chosen_headline=choice)
 
 
 def _with_choice(event: Event, chosen: ChosenHeadline | None) -> Event:
@@ -243,13 +243,14 @@ def remove_items(event: Event, items: Collection[str]) -> Event:
 
 
 def add_items(event: Event, items: Mapping[str, Item], first: FirstReport | None = None) -> Event:
-    """Return the event with more articles, which it keeps in each new version; ``first``: if one of them."""
+    """Return the event with more articles, which it keeps; an earlier one, or ``first``, is its first one."""
     if not items:
         return event
-    reports = event.first, first if first and first[1] in items else None
+    reports = [event.first, first if first and first[1] in items else None]
+    reports += [(i.at_ms, id_, i.source) for id_, i in items.items() if event.first and not i.doubtful]
     return replace(
         with_items(event, {**items_of(event), **items}, event.times[len(event.items) :]),
-        first=min(filter(None, reports), default=None),
+        first=min(filter(None, reports), key=itemgetter(0), default=None),
         removed=tuple(id_ for id_ in event.removed if id_ not in items),
         added={**event.added, **items},
     )

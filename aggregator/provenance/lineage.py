@@ -41,10 +41,9 @@ class Publication:
 
     def at(self, at_ms: int) -> Publication:
         """The publication with the time by which an event counts it."""
-        if at_ms == self.at_ms:
-            return self
-        basis: TimeBasis = "arrived" if self.record.published_at_ms is None else "claimed"
-        return replace(self, at_ms=at_ms, basis=basis)
+        known_ms, basis = publication_time(self.record.published_at_ms, self.arrived_ms)
+        basis = basis if basis == "arrived" or at_ms == known_ms else "claimed"
+        return self if at_ms == self.at_ms else replace(self, at_ms=at_ms, basis=basis)
 
     @property
     def source(self) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aggregator.errors import Conflict, NotFound
 from aggregator.events import newsroom
 from aggregator.events.detection.model import MuteScope
-from aggregator.events.detection.numbers import items_of
+from aggregator.events.detection.numbers import Item, items_of
 from aggregator.events.event import EditorAction, Event
 from aggregator.events.selection import is_handled
 from aggregator_client.wire import ActionName
@@ -373,6 +373,18 @@ def test_what_an_editor_merges_is_not_doubtful() -> None:
     assert survivor.doubtful == STORM.items[:1]
     assert absorbed.actions[-1].held.keys() == {"b1"}
     assert newsroom.rejoin(again, survivor, [wind]).doubtful == STORM.items
+
+
+def test_an_earlier_article_that_an_editor_adds_is_the_first() -> None:
+    """Of header and box alike; none is where the first one is not certain, or a doubtful one returns."""
+    late, early = (EVENT_MS, "a", "A"), Item(1.0, EVENT_MS - 10**8, "B")
+    told = replace(event("e1", "Quake", ["a"]), first=late)
+    added = newsroom.add_items(told, {"b": early})
+    assert added.first == (added.first_seen_ms, "b", "B")
+    assert newsroom.rejoin(told, added).first == added.first
+    assert newsroom.add_items(told, {"b": early._replace(doubtful=True)}).first == late
+    assert newsroom.add_items(told, {"0": early._replace(at_ms=EVENT_MS)}).first == late
+    assert newsroom.add_items(replace(told, first=None), {"b": early}).first is None
 
 
 def test_what_editors_kept_apart_is_known_by_the_history() -> None:

@@ -20,8 +20,9 @@ from aggregator.provenance.lineage import (
     describe,
     trace,
 )
+from aggregator.time_units import DAY_MS
 from tests.provenance.records import record
-from tests.support.factories import edited, story
+from tests.support.factories import START_MS, edited, story
 
 TEXT = story(1, 20)
 EDITED = edited(TEXT, 2, 25)
@@ -222,6 +223,17 @@ def test_a_copy_with_a_forged_date_is_never_a_certain_first(forged: int, own: in
 
     assert lineage.first.source == "victim" or not lineage.is_first_certain
     assert forged <= believed or edges(lineage) == {"victim": None, "copy": "victim"}
+
+
+def test_a_date_that_its_event_believes_is_no_arrival() -> None:
+    """As of what an editor added; the date of a day is a day's, and what is undated arrived."""
+    dated, undated = (record("a", TEXT, published_min=at, arrived_min=600) for at in (1, None))
+    day = replace(dated, published_at_ms=START_MS - START_MS % DAY_MS - 2 * DAY_MS)
+    known = [Publication.of(each) for each in (dated, day, undated)]
+    assert [p.at_ms == p.arrived_ms for p in known] == [True] * 3
+    assert [p.at(p.record.publication_ms).basis for p in known] == ["published", "day", "arrived"]
+    assert known[0].at(START_MS).basis == "claimed"
+    assert Publication.of(dated, 1e9).at(known[0].arrived_ms).basis == "claimed"
 
 
 @given(st.integers(1, 60 * 24 * 20), st.booleans())

@@ -199,9 +199,8 @@ class WebhookDispatcher(PeriodicTask):
 
     async def _digest(self, desk: Desk, since_ms: int, until_ms: int) -> Alert:
         """What ``days.handover`` says of the events of a desk."""
-        events = await self._events.list_events(
-            None, since_ms - DAY_MS, MAX_DIGEST_EVENTS, view_filter(desk), until_ms=until_ms
-        )
+        limits = None, since_ms - DAY_MS, MAX_DIGEST_EVENTS, view_filter(desk)
+        events = await self._events.list_events(*limits, until_ms=until_ms)
         lists = handover(events, since_ms, until_ms)
         sizes = {name: len(listed) for name, listed in lists.items() if listed}
         told = tuple(chain(*(listed[:LISTED_EVENTS] for listed in lists.values())))

@@ -122,12 +122,22 @@ async def test_an_uncertain_first_is_not_called_the_same_time(
     page = await (await client.get("/events/e1/provenance")).text()
 
     assert "earliest, not certain" in page and "same time" not in page
-    assert "the first article of this event is no longer stored, or is doubtful" in page
+    assert "not certain: what came first may not be about it, or its first article was removed." in page
     left_out = page.partition('id="repeats"')[2].partition("</section>")[0]
     assert "1 further copy</a> by the same outlets is not counted" in page
     assert "by outlets that are in the list above" in left_out and "still stored" not in left_out
     assert "Sent again" in left_out and "Original" not in left_out
     assert re.search('id="as-of" data-live-whole>As of <time datetime="[^"]*" data-exact>', page)
+    for first, doubtful, why in (
+        (told.items[0], told.items[:1], "its first article is doubtful"),
+        ("gone", (), "its first article is no longer stored"),
+        ("gone", (), "an earlier article than its first one is in it"),
+    ):
+        at_ms = 2 * EVENT_MS if why.startswith("an earlier") else 0
+        told = replace(told, first=(at_ms, first, "A"), doubtful=doubtful, sightings=told.sightings + 1)
+        await commit_event(service.events.repository, "updated", told, EVENT_MS)
+        page = await (await client.get("/events/e1/provenance")).text()
+        assert f"Who had it first is not certain: {why}." in page
 
 
 async def test_a_copy_by_an_outlet_with_another_article_is_shown_with_its_text(

@@ -491,7 +491,9 @@ def parse(option: dataclasses.Field[Any], raw: Any, *, in_file: bool) -> Any:
         value = _typed(value if in_file else _from_text(value, kind), kind)
     except ValueError:
         shown = "the value" if option.metadata.get("secret") else repr(raw)
-        raise ValueError(f"{shown} is not {_type_name(kind, in_file=in_file)}") from None
+        names = {bool: "true or false" if in_file else "yes or no", int: "a whole number", float: "a number"}
+        quotes = " without quotes" if in_file and isinstance(raw, str) else ""
+        raise ValueError(f"{shown} is not {names.get(kind, 'a string in quotes')}{quotes}") from None
     if check is not None and not check(value):
         shown = "the value" if option.metadata.get("secret") else repr(value)
         raise ValueError(f"{shown} must be {option.metadata['expects']}")
@@ -510,10 +512,3 @@ def _typed(value: Any, kind: type) -> Any:
     if type(value) is not kind or (isinstance(value, float) and not math.isfinite(value)):
         raise ValueError(value)
     return value
-
-
-def _type_name(kind: type, *, in_file: bool) -> str:
-    names = {bool: "yes or no", int: "a whole number", float: "a number", str: "text"}
-    if in_file:
-        names |= {bool: "true or false", str: "a string in quotes"}
-    return names[kind]

@@ -53,11 +53,11 @@ def test_redis_url_takes_precedence_over_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('port = "80"', "c.toml:2: port: '80' is not a whole number."),
+        ('port = "80"', "c.toml:2: port: '80' is not a whole number without quotes."),
         ("port = true", "c.toml:2: port: True is not a whole number."),
         ("port = 70000", "c.toml:2: port: 70000 must be a number from 0 to 65535."),
         ("retention_days = nan", "c.toml:2: retention_days: nan is not a number."),
-        ("store_texts = 'yes'", "c.toml:2: store_texts: 'yes' is not true or false."),
+        ("store_texts = 'yes'", "c.toml:2: store_texts: 'yes' is not true or false without quotes."),
         ("data_dir = 1", "c.toml:2: data_dir: 1 is not a string in quotes."),
         ("retention_day = 30", "c.toml:2: retention_day: unknown setting; did you mean retention_days?"),
         ("retention-days = 30", "c.toml:2: retention-days: unknown setting; did you mean retention_days?"),

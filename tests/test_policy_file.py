@@ -87,7 +87,10 @@ def test_rules_keep_their_order(tmp_path: Path) -> None:
             "profiles.a.min_containment: 2.0 must be a number from 0.01 to 1.",
         ),
         ("[profiles.a]\nmin_containment = nan", "profiles.a.min_containment: nan is not a number."),
-        ("[profiles.a]\nmin_containment = '1'", "profiles.a.min_containment: '1' is not a number."),
+        (
+            "[profiles.a]\nmin_containment = '1'",
+            "profiles.a.min_containment: '1' is not a number without quotes.",
+        ),
         ("[profiles.a]\nduplicate_bits = 2.5", "profiles.a.duplicate_bits: 2.5 is not a whole number."),
         ("[profiles.a]\nduplicate_bits = true", "profiles.a.duplicate_bits: True is not a whole number."),
         ("[profiles.a]\nkeep_if_adds = false", "profiles.a.keep_if_adds: False is not a number."),

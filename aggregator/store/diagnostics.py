@@ -34,8 +34,6 @@ NOT_A_CLUSTER_MESSAGE: Final = "Cluster mode is not enabled"
 # Of a RuntimeError of uvloop when a connection ended between its opening and the first write.
 _TRANSPORT_CLOSED_MESSAGE: Final = "the handler is closed"
 _BAD_CERTIFICATE_MESSAGE: Final = "CERTIFICATE_VERIFY_FAILED"
-_CONNECT_TIMEOUT_MESSAGE: Final = "connecting to server"
-_NO_DATABASE_MESSAGE: Final = "DB index is out of range"
 MIN_MAJOR_VERSION: Final = 7
 
 # Sentence for each error type of redis-py, most specific first. ``{at}`` is the server's address.
@@ -64,8 +62,7 @@ _MESSAGES_BY_TYPE: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = 
     ((socket.gaierror,), "The name of the store at {at} cannot be resolved; check DNS, and store_url."),
     (
         (driver.ConnectionError, driver.RedisClusterException, OSError, RuntimeError),
-        "The store at {at} cannot be reached or dropped the connection; check that it is running, "
-        "and whether it requires TLS (rediss://).",
+        "The store at {at} cannot be reached or dropped the connection; {remedy}.",
     ),
 )
 
@@ -105,7 +102,7 @@ def describe(error: BaseException, address: str) -> str:
             "it has expired, or add ?ssl_ca_certs=FILE to store_url with the authority that signed it, "
             "and use the host name it was issued for."
         )
-    if isinstance(error, driver.TimeoutError) and _CONNECT_TIMEOUT_MESSAGE in str(error):
+    if isinstance(error, driver.TimeoutError) and "connecting to server" in str(error):
         return (
             f"The store at {address} did not accept a connection in time; check that it is running, and "
             "that it uses TLS if store_url is rediss://."
@@ -114,7 +111,10 @@ def describe(error: BaseException, address: str) -> str:
     error = next((each for each in below if isinstance(each, socket.gaierror)), error)
     for kinds, text in _MESSAGES_BY_TYPE:
         if isinstance(error, kinds):
-            return text.format(at=address)
+            remedy = "check that it is running, and whether it requires TLS (rediss://)"
+            if address.startswith("/"):
+                remedy = "an embedded one is restarted by its service within seconds; start any other"
+            return text.format(at=address, remedy=remedy)
     reply = first_line(error).partition(". ")[0]
     text = _MESSAGES_BY_PREFIX.get(reply.partition(" ")[0], "The store at {at} rejected a command: {reply}.")
     return text.format(at=address, reply=reply)
@@ -122,7 +122,7 @@ def describe(error: BaseException, address: str) -> str:
 
 def is_configuration_error(error: BaseException | None) -> bool:
     """Whether waiting does not resolve the error: store_url must be corrected."""
-    known = NOT_A_CLUSTER_MESSAGE, _BAD_CERTIFICATE_MESSAGE, _NO_DATABASE_MESSAGE
+    known = NOT_A_CLUSTER_MESSAGE, _BAD_CERTIFICATE_MESSAGE, "DB index is out of range"
     return isinstance(error, AUTH_ERRORS) or any(message in str(error) for message in known)
 
 

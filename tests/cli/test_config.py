@@ -80,7 +80,7 @@ def test_check_reports_values_that_a_variable_overrides(
     monkeypatch.setenv("AGGREGATOR_PORT", "80")
 
     assert run("config", "check") == 2
-    assert "aggregator.toml:1: port: 'x' is not a whole number." in capsys.readouterr().err
+    assert "aggregator.toml:1: port: 'x' is not a whole number without quotes." in capsys.readouterr().err
 
 
 def test_check_notes_a_secret_that_all_users_can_read(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,6 +84,13 @@ def test_an_error_becomes_one_sentence_with_the_address(error: Exception, part: 
     assert "\n" not in text
 
 
+def test_a_unix_socket_is_not_asked_about_tls() -> None:
+    """It is that of an embedded store, as a rule, which its service restarts."""
+    said = describe(driver.ConnectionError("refused"), "/srv/news/store.sock")
+
+    assert "an embedded one is restarted by its service" in said and "TLS" not in said
+
+
 @pytest.mark.parametrize("kind", DRIVER_ERRORS)
 def test_driver_errors_are_store_failures(kind: type[Exception]) -> None:
     """All that redis-py and the network raise."""

@@ -354,7 +354,7 @@ def build_articles(
         search=ArticleSearch(index, HeadlineIndex(index)),
         provenance=ProvenanceQueries(index),
         sources=SourceDirectory(index.store),
-        refused=RefusedArticles(index.store, clock),
+        refused=RefusedArticles(index, clock),
     )
 
 

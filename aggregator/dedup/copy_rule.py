@@ -63,9 +63,8 @@ class Comparable(Protocol):
 class Evidence:
     """What is known about a pair of articles, in either order, apart from the articles themselves.
 
-    ``overlap``: shared wording.
-    ``similarity``: cosine of the stored terms, 0..1. ``distance`` in bits. ``hours_apart``: between the
-    publications, or between the arrivals if one is undated; None: unknown.
+    ``overlap``: shared wording. ``similarity``: cosine of the stored terms, 0..1. ``distance`` in bits.
+    ``hours_apart``: between the publications, or between the arrivals if one is undated; None: unknown.
     """
 
     overlap: OverlapEstimate

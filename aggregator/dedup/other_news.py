@@ -105,8 +105,7 @@ class _Pair:
         if self.evidence.overlap.containment >= MOST or words >= MAX_PASSAGE_WORDS:
             return ""
         in_later = shared_wording(self.earlier.sketch, [self.later.sketch], shingle_width(self.earlier.lang))
-        begins_alike = max(self._in_earlier.beginning, in_later.beginning)
-        return "" if begins_alike >= AGREEING else "passage"
+        return "" if max(self._in_earlier.beginning, in_later.beginning) >= AGREEING else "passage"
 
     def own_news(self) -> Reason:
         if self.later.text_words >= SHORT_ARTICLE_WORDS:

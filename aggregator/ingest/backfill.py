@@ -45,8 +45,7 @@ class BackfillStats:
 class Backfill:
     """Copies the articles of the serving spaces of ``index`` by ``writer``.
 
-    ``on_progress`` is called after each batch; a step is repeated while it raises one of
-    ``retryable``.
+    ``on_progress`` is called after each batch; a step is repeated while it raises one of ``retryable``.
     """
 
     def __init__(

@@ -34,9 +34,8 @@ class DualWriter:
     """Keeps ``index.shadow_spaces`` equal to ``index.spaces``.
 
     ``space_of`` names the new space of a language: that of the serving record if its model stays, so that
-    there is nothing to copy.
-    ``newer_stays``: the shadow spaces take articles directly; newer versions and ids that the serving spaces
-    lack stay. ``other_recipe``: text hashes are not comparable.
+    there is nothing to copy. ``newer_stays``: the shadow spaces take articles directly; newer versions and
+    ids that the serving spaces lack stay. ``other_recipe``: text hashes are not comparable.
     """
 
     def __init__(

@@ -116,8 +116,7 @@ class BatchPipeline:
             if not pending:
                 return
             batch = await self._look_up(pending)
-            plans = await self._decide(batch, dry_run)
-            pending = await self._commit(batch, plans, dry_run)
+            pending = await self._commit(batch, await self._decide(batch, dry_run), dry_run)
         for item in pending:
             item.answer = CommitConflict(
                 "Too many near-copies of this article were committed at the same moment; send it again."

@@ -111,7 +111,7 @@ class FakeService:
             search=FakeSearch(self),
             provenance=ProvenanceQueries(cast("Index", index)),
             sources=SourceDirectory(MemoryStore()),
-            refused=RefusedArticles(MemoryStore(), self.clock),
+            refused=RefusedArticles(index, self.clock),
         )
         self.fake_events, hooks = FakeEvents(self), MemoryStore()
         self.events = SimpleNamespace(

@@ -89,8 +89,7 @@ async def _test(service: Service, target: Subscription) -> None:
 
 async def webhook_list(request: web.Request, service: Service, query: DeskPageQuery) -> web.Response:
     """Page: webhooks and targets with their deliveries."""
-    targets = await service.events.subscriptions.values()
-    view = await load_deliveries(service, targets, of_removed=True)
+    view = await load_deliveries(service, await service.events.subscriptions.values(), of_removed=True)
     return html_response(
         request,
         "webhooks.html",

@@ -95,28 +95,27 @@ async def search(request: web.Request, query: SearchPageQuery) -> web.Response:
         elif given and after is None and (exact := await articles.exact(given)):
             about = await _about(service, given, conditions, exact[0].article)
         elif given or conditions != NO_FILTER or query.sort == "time":
-            words = given
             if canonical_or_none(given):
-                path = re.split(r"[?#]", given)[0].rstrip("/")
-                event_id = path.partition("/events/")[2].partition("/")[0]
+                event_id = re.split("[/?#]", given.partition("/events/")[2])[0]
                 if await events.repository.get_many([unquote(event_id)]):
                     raise web.HTTPSeeOther(f"/events/{event_id}")
-                words = " ".join(re.findall(r"[^\W_]+", unquote(path.rpartition("/")[2])))
-                problem = f"No article is stored under the address {given[:200]}. Searched instead: {words}."
+                raise NotFound(f"No article is stored under the address {given[:200]}. Paste its headline.")
             result = await articles.find(
-                words, conditions, limit=PAGE_ARTICLES, after=after, order=query.sort
+                given, conditions, limit=PAGE_ARTICLES, after=after, order=query.sort
             )
             event_ids = await events.repository.event_ids_of([f.article.group for f in result.articles])
             if after is None:
-                found, _ = await events.search.find(words, MAX_EVENTS, **event_conditions(conditions))
+                found, _ = await events.search.find(given, MAX_EVENTS, **event_conditions(conditions))
                 has_all = any(not missing for _, missing in found)
                 shown = {event.id: event for event, missing in found if not (missing and has_all)}
                 if query.sort == "relevance":  # what has all words is first
                     groups = {event.id: [] for event, missing in found if not missing}
-                if max(result.words, len(words.split())) > FEW_WORDS:
-                    about = await _about(service, words, conditions)
-    except (InvalidInput, NoText) as error:
-        problem = problem or str(error)
+                if max(result.words, len(given.split())) > FEW_WORDS:
+                    same = _with_headline(result, given)
+                    about = await _about(service, given, conditions, same)
+                    about |= {"record": None, "canonical": same.record} if same else {}
+    except (InvalidInput, NoText, NotFound) as error:
+        problem = str(error)
     by_event = event_ids if given else {}  # all articles are in order of time
     others = {*by_event.values(), *((about or {}).get("event_ids", ()))} - shown.keys()
     shown |= await events.repository.get_many(sorted(others))
@@ -161,13 +160,17 @@ def _address(query: SearchPageQuery, cursor: str = "") -> str:
     return "/search?" + urlencode({n: v for n, v in values.items() if v not in ("", "relevance")})
 
 
+def _with_headline(result: SearchResult, headline: str) -> StoredArticle | None:
+    """An article with this headline, if possible no duplicate."""
+    found = [each.article for each in result.articles]
+    same = [article for article in found if source_key(article.record.title) == source_key(headline)]
+    return min(same, key=lambda article: article.outcome.verdict == "duplicate", default=None)
+
+
 async def _about(
     service: Service, given: str, conditions: SearchFilter, stored: StoredArticle | None = None
 ) -> dict[str, Any]:
-    """What is known of a stored article, or of a headline or text. Raises InvalidInput, NoText.
-
-    ``copies``: its group without itself, ``canonical``: the one that it repeats.
-    """
+    """What is known of a stored article, or of a headline or text. Raises InvalidInput, NoText."""
     index, options = service.articles.index.articles, RelatedOptions(MAX_RELATED)
     if stored is not None:
         analysis: Any = stored.record
@@ -233,7 +236,6 @@ async def _load_comparison(request: web.Request, a: str, b: str) -> dict[str, An
     if first.text is not None and second.text is not None:
         langs = first.record.lang, second.record.lang
         diffs = await asyncio.to_thread(diff_texts, first.text, second.text, *langs, headlines=all(bare))
-    truncated = any(len(side.text or "") > MAX_COMPARED_CHARS for side in (first, second))
     return {
         "explanation": explanation,
         "fingerprints": [side.record.fingerprint for side in (first, second)],
@@ -241,7 +243,7 @@ async def _load_comparison(request: web.Request, a: str, b: str) -> dict[str, An
         "events": [event_ids.get(group) for group in groups],
         "records": records,
         "diffs": diffs,
-        "truncated": truncated,
+        "truncated": any(len(side.text or "") > MAX_COMPARED_CHARS for side in (first, second)),
     }
 
 

@@ -113,6 +113,20 @@ async def test_a_stored_headline_that_is_pasted_finds_what_the_field_promises(
     assert text.count('href="/search?q=h1"') == 1 and "too common" not in text
 
 
+async def test_the_exact_headline_of_any_stored_article_is_found(service: Service, client: Client) -> None:
+    """Of one with a text, and of a duplicate, as one of a bare headline: not the article it repeats."""
+    await store_otters(service, client)
+    headline = "Mill pond of Estmark: an otter returned this week"
+    copy = {"id": "copy", "title": headline, "text": REPORT, "source": "copy"}
+    assert (await (await client.post("/v1/articles", json=copy)).json())["verdict"] == "duplicate"
+
+    for stored, id_ in ((headline, "copy"), ("otter is back  at the Mill Pond", "o1")):
+        text = await page(client, urlencode({"q": stored}))
+        original = text.partition('"original"')[2].partition("</div>")[0]
+        assert "This headline is stored" in text and f'href="/search?q={id_}"' in original, id_
+        assert "Probably belongs to" not in text and text.count(f'href="/search?q={id_}"') == 1, id_
+
+
 async def test_what_lacks_words_is_folded_where_something_has_them_all(
     service: Service, client: Client
 ) -> None:
@@ -189,7 +203,7 @@ async def test_addresses_and_ids_lead_to_what_they_name(client: Client) -> None:
 
 
 async def test_an_address_needs_no_scheme(client: Client) -> None:
-    """As browsers show it; an unknown one has a sentence of its own, and its last words are searched."""
+    """As browsers show it; an unknown one has a sentence of its own, and its parts are no words to search."""
     body = {
         "id": "own-id",
         "title": "Dam of Kareth",
@@ -201,12 +215,10 @@ async def test_an_address_needs_no_scheme(client: Client) -> None:
     for address in ("dam.example/a/b", "https://dam.example/a/b", "dam.example:443/a/b"):
         found = await page(client, urlencode({"q": address}))
         assert "<code>own-id</code>" in found and "No article is stored" not in found, address
-    for unknown, words in (
-        ("dam.example/kareth-report", "kareth report"),
-        ("https://no.example/", "no example"),
-    ):
+    for unknown in ("dam.example/kareth-report", "https://no.example/dam", "https://no.example/"):
         found = await page(client, urlencode({"q": unknown}))
-        assert f"No article is stored under the address {unknown}. Searched instead: {words}." in found
+        assert f"No article is stored under the address {unknown}. Paste its headline." in found
+        assert "Dam report" not in found and "Articles <span" not in found and "Searched" not in found
     for no_address in ("3.5/10", "and/or", "U.S./China"):
         assert "under the address" not in await page(client, urlencode({"q": no_address})), no_address
 

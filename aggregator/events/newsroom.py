@@ -19,7 +19,6 @@ from aggregator.events.detection.model import DetectedEvent, FirstReport
 from aggregator.events.detection.numbers import Item, items_of, with_items
 from aggregator.events.event import ChosenHeadline, EditorAction, Event, Note, detected_half
 from aggregator.events.selection import SETTLED, since_handled
-from aggregator.time_units import format_rfc3339
 
 MAX_NOTES = 100
 MAX_NOTES_BYTES = 32_000  # of the texts of all notes of an event, in UTF-8
@@ -168,7 +167,7 @@ def separate(survivor: Event, absorbed: Event, merge: EditorAction) -> tuple[Eve
 
 def split_off(event: Event, action: EditorAction) -> Event:
     """A new event without articles, for those of ``action``, detected with ``event``."""
-    reason = f"As part of an event that an editor split at {format_rfc3339(action.at_ms)}."
+    reason = "As part of an event that an editor split."
     id_, at_ms = _split_id(action), event.detected_at_ms
     new = Event(id_, "", event.status, at_ms, at_ms, at_ms, 0, 0, 0, 0, 0.0, (), (), (), (), (), reason)
     return replace(new, window_ms=event.window_ms, needed=event.needed)

@@ -23,6 +23,7 @@ from aggregator.analysis.source import outlet_name
 from aggregator.domain import ArticleRecord
 from aggregator.events.desks import Alert, Desk, time_zone
 from aggregator.events.event import Event, current_title, event_url, size_summary
+from aggregator.events.newsroom import is_split
 from aggregator.events.selection import growth
 from aggregator.store.base import Store
 from aggregator.store.optimistic import VersionedMap
@@ -244,8 +245,10 @@ def _event_lines(event: Event, now_ms: int, base_url: str, zone: tzinfo) -> list
         at = datetime.fromtimestamp(event.first[0] / 1000, zone)
         facts += f"; first: {outlet_name(event.first[2])}, {at:%-d %b, %H:%M %Z}"
     link = f" {event_url(event, base_url)}" if base_url else ""
-    fired = datetime.fromtimestamp(event.detected_at_ms / 1000, zone)
-    detected = f"When it was detected, {fired:%-d %b, %H:%M %Z}: {event.reason}"
+    splits = [(a.at_ms, "split off") for a in event.actions if is_split(a) and a.into == event.id]
+    began_ms, how = [(event.detected_at_ms, "detected"), *splits][-1]
+    began = datetime.fromtimestamp(began_ms / 1000, zone)
+    detected = f"When it was {how}, {began:%-d %b, %H:%M %Z}: {event.reason}"
     actors = {"on_it": f"; on it: {event.assignee}", "seen": f"; seen by {event.acknowledged_by}"}
     notes = [f"Note by {note.actor}: {_cut(note.text)}" for note in event.notes[-1:]]
     return [_cut(current_title(event)) + link, facts + actors.get(event.status_key, ""), *notes, detected]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from aggregator.errors import Conflict, NotFound
 from aggregator.events.desks import Alert, Desk
-from aggregator.events.event import Note
+from aggregator.events.event import EditorAction, Note
+from aggregator.events.newsroom import split_off
 from aggregator.events.webhooks.subscriptions import (
     MAX_SUBSCRIPTIONS,
     Subscription,
@@ -210,3 +211,15 @@ def test_a_digest_says_who_is_on_an_event_and_the_last_note() -> None:
     assert "; on it: Ada\nNote by Ben: Tug crew is safe. xxx" in first and "x" * 900 not in first
     assert "; seen by Ben\nWhen it was detected" in second
     assert "on it" not in third and "Note" not in third
+
+
+def test_the_time_of_a_split_is_in_the_zone_of_the_desk() -> None:
+    """As all times of a message; the reason, also of feeds, has none."""
+    split = EditorAction("move_items", "Ada", EVENT_MS + 3_600_000, "e1", items=("a",), id=7)
+    made = split_off(event("e1", "Ferry sinks"), split)
+    made = replace(made, title="Tug sinks", actions=(replace(split, into=made.id),))
+    desk = Desk("d", "Night", 0, time_zone="Europe/Berlin")
+    text = alert_message(Alert(desk, (made,), kind="digest"), EVENT_MS, "", {}, False).body
+
+    assert "When it was split off, 21 Sep, 17:13 CEST: As part of an event that an editor split." in text
+    assert "T15:13" not in text

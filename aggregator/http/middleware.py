@@ -12,7 +12,6 @@ import logging
 import re
 import secrets
 import time
-from functools import lru_cache
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -135,15 +134,10 @@ def _allowed_origin(request: web.Request, status: int = 200) -> str | None:
     may_ask = path.endswith("/related") and (request.method == "OPTIONS" or status == 401)
     if may_ask or is_public(request) or path == "/static/related.js":
         return ANY_ORIGIN
-    if origin is None or not path.startswith("/v1/"):
+    if not origin or not path.startswith("/v1/"):
         return None
-    allowed = _allowed_origins(request.app[SERVICE].settings.cors_origins)
+    allowed = [each.strip().rstrip("/") for each in request.app[SERVICE].settings.cors_origins.split(",")]
     return ANY_ORIGIN if ANY_ORIGIN in allowed else origin if origin in allowed else None
-
-
-@lru_cache(maxsize=16)
-def _allowed_origins(setting: str) -> frozenset[str]:
-    return frozenset(origin.strip().rstrip("/") for origin in setting.split(",")) - {""}
 
 
 def _log_access(request: web.Request, status: int, seconds: float) -> None:

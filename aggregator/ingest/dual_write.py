@@ -8,7 +8,7 @@ run by several processes at once (docs/design/index-migration.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -241,6 +241,5 @@ class DualWriter:
         return None
 
 
-def _binding_keys(spaces: Sequence[str], id_hashes: Iterable[bytes]) -> dict[str, list[bytes]]:
-    wanted = [keys.BINDING + hashed for hashed in id_hashes]
-    return dict.fromkeys(spaces, wanted)
+def _binding_keys(spaces: Sequence[str], id_hashes: Collection[bytes]) -> dict[str, list[bytes]]:
+    return {space: [keys.BINDING + hashed for hashed in id_hashes] for space in spaces}

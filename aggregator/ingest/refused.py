@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 
 import msgspec
 
 from aggregator.analysis.article_id import derive_id
 from aggregator.analysis.text.normalization import source_key
+from aggregator.domain import ArticleRecord
 from aggregator.errors import CommitConflict, Forbidden, InvalidInput, StoreUnavailable
-from aggregator.index import Index, StoredArticle
+from aggregator.index import Index
 from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.time_units import DAY_MS
 
 MAX_ROWS, MAX_CHARS, MAX_NAMED = 50, 200, 50
-RETENTION_MS = 7 * DAY_MS
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -36,14 +36,15 @@ class RefusedArticles:
     """The list in the store, the same for all processes."""
 
     def __init__(self, index: Index, clock: Callable[[], int]) -> None:
-        self._rows = StoredValue(index.store, b"refused", _FORMAT, lambda _: RETENTION_MS)
+        self._rows = StoredValue(index.store, b"refused", _FORMAT, lambda _: 7 * DAY_MS)
         self._articles, self._clock = index.articles, clock
 
     async def read(self) -> Rows:
         """One row per outlet and reason, without articles accepted since. Raises StoreUnavailable."""
         rows = await self._rows.read()
-        stored = await self._articles.get_many(list({id_ for row in rows for id_, _ in row.newest if id_}))
-        return tuple(filter(None, (_without_accepted(row, stored.values()) for row in rows)))
+        ids = {id_ for row in rows for id_, _ in row.newest}
+        stored = [each.record for each in (await self._articles.get_many(list(ids))).values()]
+        return tuple(filter(None, (_without_accepted(row, stored) for row in rows)))
 
     async def add(self, refused: Iterable[tuple[bytes, object]]) -> None:
         """Add articles as they were sent, readable or not, if their errors are the sender's to correct."""
@@ -54,11 +55,10 @@ class RefusedArticles:
                 await self._rows.edit(lambda rows: merged(rows, new))
 
 
-def _without_accepted(row: Refused, stored: Iterable[StoredArticle]) -> Refused | None:
+def _without_accepted(row: Refused, stored: Collection[ArticleRecord]) -> Refused | None:
     """None without any: those beyond ``newest`` are like them. Another outlet's article may have an id."""
-    at_ms, outlet = row.at_ms, source_key(row.source)
-    known = [each.record for each in stored]
-    accepted = {r.id for r in known if r.arrived_ms >= at_ms or source_key(r.source) == outlet}
+    outlet = source_key(row.source)
+    accepted = {r.id for r in stored if r.arrived_ms >= row.at_ms or source_key(r.source) == outlet}
     left = tuple(named for named in row.newest if named[0] not in accepted)
     count = row.count - len(row.newest) + len(left)
     return msgspec.structs.replace(row, newest=left, count=count) if left else None

@@ -19,7 +19,7 @@ from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.log_limits import ChangeFilter
 from aggregator.store.base import Delete, Put, Store, Transaction, ValueEquals
 
-LEASE_TTL_INTERVALS = 3
+LEASE_TTL_INTERVALS = RECOVERED_RUNS = 3
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class PeriodicTask:
         self.lease = Lease(store, lease_key, lease_ms or round(LEASE_TTL_INTERVALS * interval_s * 1000))
         self.run_lock = asyncio.Lock()
         self.is_leader = False
-        self.runs = self.skipped = self.errors = 0
+        self.runs = self.skipped = self.errors = self._successes = 0
         self._pause_reason = pause_reason
         self._problems, self._pauses = ChangeFilter(), ChangeFilter()
 
@@ -137,11 +137,12 @@ class PeriodicTask:
                     await self.follow()
             except Exception as error:
                 self.errors += 1
-                self.is_leader = False
+                self._successes, self.is_leader = 0, False
                 self.reset()
                 self._problems.log_retry(logger, self.name, error)
             else:
-                if self._problems.clear():
+                self._successes += 1  # in a row: a store that is full takes some writes between others
+                if self._successes >= RECOVERED_RUNS and self._problems.clear():
                     logger.info("%s works again", self.name)
 
     async def acquire(self) -> bool:

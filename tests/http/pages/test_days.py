@@ -222,7 +222,7 @@ async def test_a_handover_says_how_figures_moved(service: Service, client: Clien
     since = f"{to_datetime(now_ms - 2 * HOUR_MS):%Y-%m-%dT%H:%M}"
 
     text = (await get(client, f"/days?since={since}&time_zone=UTC")).partition("With new items")[2]
-    assert ">two outlets: 34 → 113 dead, 1 new item since<" in text and "missing" not in text
+    assert ">newest figure: 34 → 113 dead, 1 new item since<" in text and "missing" not in text
 
 
 async def test_today_is_a_day_of_the_zone_that_the_browser_noted(client: Client) -> None:

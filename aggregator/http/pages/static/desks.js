@@ -28,7 +28,7 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   const body = new URLSearchParams(new FormData(form, submitter));
   const removal = { url: form.getAttribute("action"), body, what: submitter.dataset.removes };
-  showToast(`${removal.what}: removed in 10 seconds.`, () => (waiting = null), null, () => remove(removal));
+  showToast(`${removal.what}: will be removed in 10 s, or when you leave this page.`, () => (waiting = null), null, () => remove(removal));
   waiting = removal;
 });
 

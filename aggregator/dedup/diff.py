@@ -51,6 +51,10 @@ def diff_texts(
     """Return both texts as spans that join to the texts, each truncated to ``MAX_COMPARED_CHARS``."""
     a, b = a[:MAX_COMPARED_CHARS], b[:MAX_COMPARED_CHARS]
     first, second = list(_split_tokens(a, lang_a)), list(_split_tokens(b, lang_b))
+    known_a, known_b = _known_figures(a, lang_a), _known_figures(b, lang_b)
+    words_a, words_b = ({unit for token in tokens for unit in token.units} for tokens in (first, second))
+    _mark_figures(first, located_figures(a, lang_a), known_b, words_b if known_a - known_b else words_a)
+    _mark_figures(second, located_figures(b, lang_b), known_a, words_a if known_b - known_a else words_b)
     # Both texts must use the same shingle width; articles of different scripts share none anyway.
     by_term = headlines and (lang_a == "zh" or uses_spaces(lang_a))
     sizes = (sum(len(token.units) for token in tokens) for tokens in (first, second))
@@ -60,8 +64,6 @@ def diff_texts(
             token.units = tokenizer.tokenize(text[token.start : token.end], lang)
     passage_of = _mark_passages(first, dict.fromkeys(s for s, _ in _shingles(second, width)), width)
     _mark_passages(second, passage_of, width)
-    _mark_figures(first, located_figures(a, lang_a), _known_figures(b, lang_b))
-    _mark_figures(second, located_figures(b, lang_b), _known_figures(a, lang_a))
     return list(_spans(a, first)), list(_spans(b, second))
 
 
@@ -113,10 +115,14 @@ def _mark_passages(
     return passage_of
 
 
-def _mark_figures(tokens: list[_Token], own: Sequence[tuple[str, int, int]], known: Set[str]) -> None:
-    spans = [(start, end) for figure, start, end in own if figure not in known]
-    for token in tokens if spans else ():
-        token.figure = any(start < token.end and token.start < end for start, end in spans)
+def _mark_figures(
+    tokens: list[_Token], own: Sequence[tuple[str, int, int]], known: Set[str], words: Set[str]
+) -> None:
+    """Mark what states a figure that is not ``known``; a number word has no place, but is among ``words``."""
+    for token in tokens:
+        stated = {figure for figure, start, end in own if start < token.end and token.start < end}
+        numbers = {unit for unit in token.units if unit.isdecimal() and unit != "1"} - words
+        token.figure = bool(stated - known if stated else numbers - known)
 
 
 def _spans(text: str, tokens: list[_Token]) -> Iterator[DiffSpan]:

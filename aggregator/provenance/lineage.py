@@ -208,7 +208,8 @@ def _text_changes(
     texts: tuple[str, str], spans: tuple[Sequence[DiffSpan], Sequence[DiffSpan]], langs: tuple[str, str]
 ) -> tuple[TextChanges, tuple[int, int]]:
     """The changes, and the number of words of both texts."""
-    only_in = [[span.text for span in side if span.passage is None] for side in spans]
+    parts = [["\0" if span.passage is not None else span.text for span in side] for side in spans]
+    only_in = ["".join(side).split("\0") for side in parts]  # a marked figure ends no passage
     counts = [[len(shingle_units(t, lang)) for t in own] for own, lang in zip(only_in, langs, strict=True)]
     first_words, second_words = map(len, map(shingle_units, texts, langs))
     cut_figures, added_figures = missing_figures(*texts, *langs)

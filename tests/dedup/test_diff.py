@@ -1,5 +1,6 @@
 """Text diff: every character is kept, and equal passages have equal numbers."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +43,23 @@ def test_a_number_word_is_its_figure() -> None:
     assert missing_figures(words, digits, "en", "en") == ([], [])
     assert missing_figures(digits, "Forty boats sank off Wenlow.", "en", "en") == (["30"], [])
     assert not any(span.figure for side in diff_texts(digits, words, "en", "en") for span in side)
+
+
+@pytest.mark.parametrize("headlines", [False, True])
+def test_different_number_words_are_marked(headlines: bool) -> None:
+    """In words or digits; equal ones are not, in whatever form, nor is an article."""
+    for first, second, marked in (
+        (
+            "Kareth port fees rise by three per cent",
+            "Kareth port fees rise by five per cent",
+            "three five",
+        ),
+        ("Kareth port fees rise by three per cent", "Kareth port fees rise by 5 per cent", "three 5"),
+        ("Two thousand leave one pier", "2,000 leave a pier", ""),
+        ("Three of two thousand leave", "Five of two thousand leave", "Three Five"),
+    ):
+        sides = diff_texts(first, second, "en", "en", headlines=headlines)
+        assert " ".join(span.text for side in sides for span in side if span.figure) == marked, first
 
 
 def test_chinese_is_compared_by_words() -> None:

@@ -86,8 +86,14 @@ class BurstDetector:
         key = source_key(item.source)
         copies = duplicate_cluster.members.values() if duplicate_cluster else ()
         if duplicate_cluster and any(source_key(m.source) == key for m in copies):
-            duplicate_cluster.sightings += 1
-            self.open_events.record_sighting(duplicate_cluster)
+            if item.keep:  # what an outlet adds to its own text is listed, but no further report
+                member = to_window_item(item, min(at_ms, now_ms), self.clock_ms, self.rule.window_ms)
+                member.is_counted, member.cosine = False, 1.0
+                self._add_to_window(member)
+                self.assignment.add(duplicate_cluster, member)
+            else:
+                duplicate_cluster.sightings += 1
+                self.open_events.record_sighting(duplicate_cluster)
             return
         if item.published_at_ms is None and self.memory.undated.is_bulk(now_ms, self.baseline):
             return
@@ -172,7 +178,7 @@ class BurstDetector:
 
     def dump_chunks(self) -> Iterator[bytes]:
         """``dump`` in chunks. The detector must not change before the last one."""
-        baseline = self.baseline
+        baseline, articles = self.baseline, self.baseline.articles_by_hour.items()
         captured = DetectorState(
             clock_ms=self.clock_ms,
             next_cluster_key=self.clusters.next_key,
@@ -183,9 +189,7 @@ class BurstDetector:
             events=list(self.open_events.by_id.values()),
             first_hour=baseline.first_hour,
             idf_documents=baseline.idf_documents,
-            hours=[
-                (h, a.tobytes(), baseline.counts_by_hour[h]) for h, a in baseline.articles_by_hour.items()
-            ],
+            hours=[(h, a.tobytes(), baseline.counts_by_hour[h]) for h, a in articles],
             known_hour=baseline.known_hour,
             min_burst_documents=self.term_weights.min_burst_documents,
             memory=self.memory,

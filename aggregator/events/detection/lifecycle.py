@@ -284,10 +284,7 @@ class OpenEvents:
         self._mark_grown(event)
 
     def remove_article(self, id_: str, member: WindowItem | None, ended_ms: int | None = None) -> None:
-        """Remove an article (``member``: in the window); at ``ended_ms`` close what is too small.
-
-        Then call ``refresh_headlines``.
-        """
+        """Remove an article, at ``ended_ms`` close what is too small; then call ``refresh_headlines``."""
         merged = (event for both in self.merged.values() for event in both)
         for event in (*self.by_id.values(), *self.closed.values(), *merged):
             if (item := event.items.pop(id_, None)) is not None:

@@ -8,6 +8,7 @@ import pytest
 
 from aggregator.domain import article_number_at
 from aggregator.events.detection.detector import BurstDetector
+from aggregator.events.detection.model import BurstRule
 from aggregator.time_units import MINUTE_MS
 from tests.support.detector_stream import RULE, START_MS, DetectorStream
 
@@ -62,6 +63,24 @@ def test_duplicates_of_one_source_are_sightings_and_of_other_sources_items() -> 
 
     assert one_source.fired == []
     assert [len(event.sources) for event in many_sources.fired] == [16]
+
+
+def test_what_an_outlet_adds_to_its_own_text_is_listed_and_not_counted() -> None:
+    """It is no second report; before and after the event fires, also by another outlet's spelling."""
+    stream = DetectorStream(rule=BurstRule(items=3))
+    first = stream.send(0, source="Wire")
+    own = {"verdict": "duplicate", "canonical_first": first.number, "source": "wire", "keep": True}
+    early = stream.send(1, **own)
+    stream.send_burst(2, start=2)
+    assert stream.fired == []
+    stream.send(4)
+    late = stream.send(5, **own)
+    stream.send(6, **{**own, "keep": False})
+    stream.tick(7)
+
+    event = stream.last_event()
+    assert {early.id, late.id} < {*event.items} and (event.size, event.sightings) == (6, 1)
+    assert len(event.sources) == 4
 
 
 def test_sightings_do_not_change_the_size() -> None:

@@ -186,6 +186,26 @@ async def test_the_selection_counts_folded_copies(
         await expect(selected).to_have_text("1 selected")
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+async def test_the_bar_of_the_selection_covers_no_row_with_the_focus(
+    browser: Browser, client: Client, service: FakeService, width: int
+) -> None:
+    """When it appears, and when the keyboard moves on to rows below it."""
+    await store_articles(client, service, 40)
+    viewport = {"width": width, "height": 700}
+    async with opened(browser, client.make_url("/events/e1"), viewport=viewport) as page:
+        rows = page.locator(".article-rows > .item")
+        await rows.nth(5).evaluate("row => row.scrollIntoView({ block: 'end', behavior: 'instant' })")
+        await rows.nth(5).locator("a").first.evaluate("link => link.focus({ preventScroll: true })")
+        for key in "ejj":
+            await page.keyboard.press(key)
+            row = await page.evaluate(
+                "document.activeElement.closest('.item').getBoundingClientRect().bottom"
+            )
+            bar = await page.locator("#selection").bounding_box()
+            assert bar and row <= bar["y"], (key, row, bar)
+
+
 async def test_articles_can_be_downloaded(
     browser: Browser, client: Client, service: FakeService, tmp_path: Path
 ) -> None:

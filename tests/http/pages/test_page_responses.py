@@ -14,7 +14,7 @@ from aggregator.analysis.source import name_outlets
 from aggregator.app import Service, open_service
 from aggregator.errors import StoreUnavailable
 from aggregator.events.detection.model import LearnedHistory
-from aggregator.events.event import EditorAction
+from aggregator.events.event import EditorAction, Note
 from aggregator.events.repository import LEARNING_KEY
 from aggregator.settings import Settings
 from aggregator.store.base import Put
@@ -308,17 +308,22 @@ async def test_a_report_says_whether_the_newsroom_published_it(
 
 
 async def test_an_event_marked_as_published_is_not_called_unpublished(tmp_path: Path) -> None:
-    """Neither in the list nor in its report, although no own article is stored yet."""
+    """In list and report, although no own article is stored yet; the last address of a note is linked."""
     settings = own_outlets_settings(tmp_path, "ours.example")
+    texts = "http://old.example/1", "Online: https://ours.example/2?a=1&b=2.", 'javascript:x "call them"'
+    notes = tuple(Note(n, "Ann", n, text) for n, text in enumerate(texts, 1))
+    bridge = event("e1", "Bridge closed", work_status="published", notes=notes)
     async with open_service(settings) as service, serving(service) as client:
-        await commit_event(
-            service.events.repository, "fired", event("e1", "Bridge closed", work_status="published"), 1
-        )
+        await commit_event(service.events.repository, "fired", bridge, 1)
         front, report = [await (await client.get(path)).text() for path in ("/", "/events/e1")]
 
     assert "Not published by us yet" not in report and "our article is not in this event yet" in report
     row = front[front.index('data-key="ee1"') :]
     assert "Marked as published" in row and "Not published by us yet" not in row
+    for page in (row, report):
+        address = page.partition("Marked as published")[2].partition('href="')[2]
+        assert address.startswith('https://ours.example/2?a=1&amp;b=2"')
+        assert ">our story</a>" in address[:150]
 
 
 async def test_the_filter_applies_to_the_list_and_to_its_stream(client: Client, real: Service) -> None:

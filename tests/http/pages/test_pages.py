@@ -85,9 +85,9 @@ async def test_a_top_story_leads_to_a_search_or_its_event(client: Client, servic
     page = await (await client.get("/")).text()
     rows = re.findall('<li data-key="se.*?</li>', page, re.DOTALL)
 
-    assert '<a href="/search?q=Ferry%20aground">Find its articles<' in rows[0]
+    assert '<a href="/search?q=Ferry%20aground">Search its headline<' in rows[0]
     assert 'href="/search?q=f1"' in rows[0]
-    assert 'href="/events/e2"' in rows[1] and "Find its" not in rows[1]
+    assert 'href="/events/e2"' in rows[1] and "Search its" not in rows[1]
     assert all("<span>16 items</span>" in row for row in rows)
     assert all(re.search("first item <time [^>]*data-exact>", row) for row in rows)
     assert all("last item" in row and "published" not in row for row in rows)  # it may have come late

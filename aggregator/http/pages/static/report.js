@@ -110,6 +110,7 @@ export function start() {
     if (target.checked) selected.set(target.dataset.select, JSON.parse(target.dataset.select));
     else selected.delete(target.dataset.select);
     showSelection();
+    currentRow()?.scrollIntoView({ block: "nearest" }); // the bar of the selection may cover it
   });
   document.addEventListener("refreshed", showSelection);
   document.getElementById("selection")?.addEventListener("click", ({ target }) => {

@@ -69,7 +69,8 @@ def test_what_an_outlet_adds_to_its_own_text_is_listed_and_not_counted() -> None
     """It is no second report; before and after the event fires, also by another outlet's spelling."""
     stream = DetectorStream(rule=BurstRule(items=3))
     first = stream.send(0, source="Wire")
-    own = {"verdict": "duplicate", "canonical_first": first.number, "source": "wire", "keep": True}
+    own: dict[str, Any] = {"verdict": "duplicate", "canonical_first": first.number, "source": "wire"}
+    own["keep"] = True
     early = stream.send(1, **own)
     stream.send_burst(2, start=2)
     assert stream.fired == []

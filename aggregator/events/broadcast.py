@@ -155,9 +155,8 @@ class ChangeBroadcaster:
         if not changes:
             return []
         events = await self._repository.get_many(list(dict.fromkeys(c.event_id for _, c in changes)))
-        return [
-            ChangeNotification(position, change, events.get(change.event_id)) for position, change in changes
-        ]
+        found = ((position, change, events.get(change.event_id)) for position, change in changes)
+        return [ChangeNotification(*each) for each in found]
 
 
 def _is_resumable(position: bytes, tail: bytes) -> bool:

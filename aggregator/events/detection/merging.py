@@ -381,11 +381,11 @@ def find_division(members: Sequence[WindowItem], idf: TermWeigher) -> Stories | 
         own = [sum(owner[t] == i and _mark(holders[t], s) for t in owner) for i, s in enumerate((a, b))]
         # The more the stories share, the more each needs of its own, unless both have a name.
         has_own = all(names) or min(own) >= min(1 + len(common), 3 if False in names else 2)
-        if not has_own or any(_shows_name(term, members) for term in common):
-            continue
         parts = [[i for i in range(len(members)) if story >> i & 1] for story in (a, b)]
         earlier, later = sorted(parts, key=lambda part: (sum(part) / len(part), part[0]))
-        return [members[i] for i in earlier], [members[i] for i in later]
+        both = [members[i] for i in earlier], [members[i] for i in later]
+        if has_own and not any({_shows_name(t, story) for story in both} - {None} == {True} for t in common):
+            return both  # a bridge that collapses elsewhere is no "Ostrava Bridge"
     return None
 
 

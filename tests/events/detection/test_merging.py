@@ -200,6 +200,24 @@ def test_a_common_name_holds_the_sides_of_a_story_together() -> None:
     assert divided(told([phones[:8], phones[8:]])) is None
 
 
+def test_a_word_that_is_a_name_in_one_story_alone_does_not_hold_two_together() -> None:
+    """A collision near a bridge with a name, and a bridge that collapses elsewhere, in either order."""
+    trains = [
+        f"Two trains collide near Ostrau Bridge{rest}"
+        for rest in (": 4 dead", ", line closed", ", signal suspected", ": six dead", ", driver questioned")
+    ]
+    collapse = [
+        f"{first} Quellmar bridge collapse{rest}"
+        for first, rest in (("", ": 3 dead"), ("The", ": 5 dead"), ("Inquiry into", ""), ("On", ""))
+        for _ in range(2)
+    ]
+
+    for stories in ([trains * 2, collapse], [collapse, trains * 2]):
+        for by_turns in (True, False):
+            parts = divided(told(stories, by_turns=by_turns))
+            assert parts is not None and sorted(map("".join, parts)) == ["0", "1"]
+
+
 def test_words_of_two_languages_do_not_exclude_each_other() -> None:
     """One quake in two languages, whose stems of its place differ too; two quakes are divided in each."""
     places = ("Tavinia", "Marrowdale")

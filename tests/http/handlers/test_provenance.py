@@ -109,6 +109,7 @@ async def test_provenance_of_an_event(client: Client, service: Service, stored: 
     assert [text["outlets"] for text in body["texts"]] == [2]
     assert (body["families"], body["independent"]) == ([], 2)
     assert "Texts or headlines that several outlets published" in page and "+15\u00a0min" in page
+    assert "an estimate, which of short texts counts the headline too" in page
     assert 'href="/events/e1"' in page
 
 

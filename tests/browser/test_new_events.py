@@ -197,6 +197,10 @@ async def test_another_page_tells_of_a_new_event(browser: Browser, url: str, pat
         await button.wait_for()
 
         assert (await button.inner_text()).startswith("1 new event: Volcano ash airport flights")
+        for width in (1280, 390):
+            await page.set_viewport_size({"width": width, "height": 700})
+            main, bar = await page.locator("main").bounding_box(), await button.bounding_box()
+            assert main and bar and main["y"] >= bar["y"] + bar["height"]  # it covers nothing
         assert await page.title() == f"(1) {title}"
         assert "Volcano" in await page.locator("#announcement").inner_text()
         assert await accessibility_violations(page) == []

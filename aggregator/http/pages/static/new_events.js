@@ -69,9 +69,11 @@ function showButton(count) {
   const section = document.getElementById("new-section");
   for (const [id, { at }] of firedHere) if (!isUnread(id, at)) firedHere.delete(id);
   const shown = section ? (section.hidden || isInView(section) ? 0 : count) : firedHere.size;
+  const headline = section ? unseen()[0]?.title : [...firedHere.values()].at(-1)?.headline;
+  button.textContent = `${shown} new ${shown === 1 ? "event" : "events"}${headline ? `: ${headline}` : ""}`;
+  const before = button.offsetHeight;
   button.hidden = shown === 0 || isKiosk;
-  const headline = [...firedHere.values()].at(-1)?.headline;
-  button.textContent = `${shown} new ${shown === 1 ? "event" : "events"}${!section && headline ? `: ${headline}` : ""}`;
+  if (scrollY) scrollBy(0, button.offsetHeight - before); // it is in the bar: what the reader looks at stays
 }
 
 function isInView(section) {

@@ -328,6 +328,7 @@ async def test_sources(client: Client, service: Service, stored: None) -> None:
     assert everything.count("first or alone (2 outlets on this page)") == 1 and "100%" in everything
     assert everything.count("100%") == 1  # of the one that is a copy
     assert "It never came after another outlet." in other and "First of an event" not in other
+    assert "<span>articles that arrived since <time" in other and "arrived since <time" in everything
     assert "1 of its last 1 event" in first and "0 of its last 1 event" in second
 
 

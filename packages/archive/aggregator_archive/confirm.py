@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis import shingles
 from aggregator.analysis.shingles import distinct
+from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import confirming_groups
 from aggregator.domain import Sketch
@@ -31,12 +31,11 @@ from aggregator_archive.arrays import (
 from aggregator_archive.cluster import Links, components
 from aggregator_archive.columns import Columns, DistinctTexts, open_columns
 from aggregator_archive.encode import UNDATED
-from aggregator_archive.pair_rule import COPY, SHARES_ENOUGH, PairRule, order_by_arrival, outlet_codes
+from aggregator_archive.pair_rule import COPY, SHARES_ENOUGH, UNDECIDED, PairRule, order_by_arrival
 
 PAIRS_PER_TASK = 1 << 18
 MIN_WEAK_RESEMBLANCE = 0.01
 DIFFERENT_SPACES = 255  # in place of the distance of fingerprints that are not comparable
-_PAIR_FIELDS = ("pairs", "distance", "sharing", "weak", "weak_resemblance")  # of a file, with OVERLAP_FIELDS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +45,7 @@ class ConfirmedPairs:
     pairs: Pairs
     overlaps: PairOverlaps
     distance: npt.NDArray[np.uint8]  # Hamming distance, 0 to 64; DIFFERENT_SPACES if not comparable
+    undecided: Flags  # pairs that others join, so that they were not verified (``pair_rule.UNDECIDED``)
     sharing: Pairs  # failed pairs that a second outlet can confirm (``pair_rule.SHARES_ENOUGH``)
     weak: Pairs  # failed pairs with a resemblance of at least MIN_WEAK_RESEMBLANCE
     weak_resemblance: npt.NDArray[np.float32]
@@ -53,30 +53,29 @@ class ConfirmedPairs:
 
 def confirm_to_file(directory: str, pairs: Pairs, policy: Policy, out: str) -> None:
     """Verify candidates of the columns in ``directory``; writes the file ``out``, unless it exists."""
-
-    def compute() -> dict[str, Array]:
-        confirmed = confirm_pairs(open_columns(Path(directory)), pairs, policy)
-        arrays = {name: getattr(confirmed, name) for name in _PAIR_FIELDS}
-        overlaps = {name: getattr(confirmed.overlaps, name).astype(np.float32) for name in OVERLAP_FIELDS}
-        return arrays | overlaps
-
-    save_once(Path(out), compute)
+    save_once(Path(out), lambda: confirm_pairs(open_columns(Path(directory)), pairs, policy))
 
 
-def confirm_pairs(columns: Columns, pairs: Pairs, policy: Policy) -> ConfirmedPairs:
-    """The pairs that are duplicates by the rule of the service, with their estimates."""
+def confirm_pairs(columns: Columns, pairs: Pairs, policy: Policy) -> dict[str, Array]:
+    """The fields of ``ConfirmedPairs`` by the rule of the service, in the order of ``pairs``."""
     overlaps = estimate_overlaps(columns, pairs)
     decisions = PairRule(columns, policy).decide(pairs, overlaps.containment)
-    kept = decisions == COPY
+    return _by_decision(columns, pairs, overlaps, decisions)
+
+
+def _by_decision(
+    columns: Columns, pairs: Pairs, overlaps: PairOverlaps, decisions: npt.NDArray[np.uint8]
+) -> dict[str, Array]:
+    kept = (decisions == COPY) | (decisions == UNDECIDED)
     weak = ~kept & (overlaps.resemblance >= MIN_WEAK_RESEMBLANCE)
-    return ConfirmedPairs(
-        pairs[kept],
-        overlaps.select(kept),
-        _distances(columns, pairs[kept]),
-        pairs[decisions == SHARES_ENOUGH],
-        pairs[weak],
-        overlaps.resemblance[weak].astype(np.float32),
-    )
+    return {name: getattr(overlaps, name)[kept].astype(np.float32) for name in OVERLAP_FIELDS} | {
+        "pairs": pairs[kept],
+        "distance": _distances(columns, pairs[kept]),
+        "undecided": decisions[kept] == UNDECIDED,
+        "sharing": pairs[decisions == SHARES_ENOUGH],
+        "weak": pairs[weak],
+        "weak_resemblance": overlaps.resemblance[weak].astype(np.float32),
+    }
 
 
 def _distances(columns: Columns, pairs: Pairs) -> npt.NDArray[np.uint8]:
@@ -99,50 +98,39 @@ def slices_by_later_article(columns: Columns, pairs: Pairs) -> tuple[Pairs, list
 
 
 def collect_confirmed(
-    columns: Columns, distinct_texts: DistinctTexts, files: Sequence[Path]
+    columns: Columns, distinct_texts: DistinctTexts, files: Sequence[Path], policy: Policy
 ) -> ConfirmedPairs:
-    """The confirmed pairs of all files of ``confirm_to_file``, and those that other pairs confirm."""
-    confirmed = _concatenate_parts([np.load(file) for file in files])
-    return _confirm_by_groups(columns, distinct_texts, confirmed)
+    """The confirmed pairs of all files of ``confirm_to_file``, and those that copies of others confirm.
+
+    Undecided pairs that no other pairs join are decided, so the groups are those of a decision on each pair.
+    """
+    none = np.empty(0, np.uint64)
+    empty = _by_decision(columns, none, estimate_overlaps(columns, none), np.empty(0, np.uint8))
+    found = _concatenate(empty, *map(np.load, files))
+    while (open_ := found["undecided"] & ~_are_joined(columns, found["pairs"], found["undecided"])).any():
+        decided = {name: found[name][~open_] for name in _OF_CONFIRMED}
+        found = _concatenate(found | decided, confirm_pairs(columns, found["pairs"][open_], policy))
+    added = confirmed_by_groups(columns, distinct_texts.first_row, found["pairs"], found["sharing"])
+    still_weak = ~np.isin(found["weak"], added)
+    weak = {name: found[name][still_weak] for name in _OF_WEAK}
+    copies = estimate_overlaps(columns, added), np.full(len(added), COPY, np.uint8)
+    found = _concatenate(found | weak, _by_decision(columns, added, *copies))
+    order, weak_order = np.argsort(found["pairs"]), np.argsort(found["weak"])
+    found |= {name: found[name][order] for name in _OF_CONFIRMED}
+    found |= {name: found[name][weak_order] for name in _OF_WEAK}
+    overlaps = PairOverlaps(*(found.pop(name) for name in OVERLAP_FIELDS))
+    return ConfirmedPairs(overlaps=overlaps, **found)
 
 
-def _confirm_by_groups(
-    columns: Columns, distinct_texts: DistinctTexts, confirmed: ConfirmedPairs
-) -> ConfirmedPairs:
-    """The confirmed pairs, and those that copies of a second outlet confirm."""
-    added = confirmed_by_groups(columns, distinct_texts.first_row, confirmed.pairs, confirmed.sharing)
-    if not len(added):
-        return confirmed
-    overlaps = estimate_overlaps(columns, added)
-    pairs = np.concatenate([confirmed.pairs, added])
-    distance = np.concatenate([confirmed.distance, _distances(columns, added)])
-    order = np.argsort(pairs)
-    still_weak = ~np.isin(confirmed.weak, added)
-    return replace(
-        confirmed,
-        pairs=pairs[order],
-        overlaps=confirmed.overlaps.join(overlaps).select(order),
-        distance=distance[order],
-        weak=confirmed.weak[still_weak],
-        weak_resemblance=confirmed.weak_resemblance[still_weak],
-    )
+def _concatenate(*parts: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _concatenate_parts(parts: Sequence[Any]) -> ConfirmedPairs:
-    def column(name: str, empty: Array) -> Array:
-        return np.concatenate([empty, *(part[name] for part in parts)])
-
-    pairs, sharing, weak = (column(name, np.empty(0, np.uint64)) for name in ("pairs", "sharing", "weak"))
-    order, weak_order = np.argsort(pairs), np.argsort(weak)
-    overlaps = [column(name, np.empty(0, np.float32))[order] for name in OVERLAP_FIELDS]
-    return ConfirmedPairs(
-        pairs[order],
-        PairOverlaps(*overlaps),
-        column("distance", np.empty(0, np.uint8))[order],
-        sharing,
-        weak[weak_order],
-        column("weak_resemblance", np.empty(0, np.float32))[weak_order],
-    )
+def _are_joined(columns: Columns, pairs: Pairs, undecided: Flags) -> Flags:
+    """Which pairs the decided ones join."""
+    a, b = unpack_pairs(pairs)
+    group = components(Links(len(columns), a[~undecided], b[~undecided], np.ones(int((~undecided).sum()))))
+    return np.equal(group[a], group[b])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,16 +143,9 @@ class PairOverlaps:
     size_ratio: Floats
     error: Floats
 
-    def select(self, indexes: Rows | Flags) -> PairOverlaps:
-        """The overlaps of some pairs, by index or by mask."""
-        return PairOverlaps(*(getattr(self, name)[indexes] for name in OVERLAP_FIELDS))
-
-    def join(self, other: PairOverlaps) -> PairOverlaps:
-        """These overlaps, then those of ``other``."""
-        return PairOverlaps(*(np.r_[getattr(self, name), getattr(other, name)] for name in OVERLAP_FIELDS))
-
 
 OVERLAP_FIELDS = PairOverlaps.__slots__
+_OF_CONFIRMED, _OF_WEAK = ("pairs", "distance", "undecided", *OVERLAP_FIELDS), ("weak", "weak_resemblance")
 
 
 def estimate_overlaps(columns: Columns, pairs: Pairs) -> PairOverlaps:
@@ -221,6 +202,12 @@ def confirmed_by_groups(columns: Columns, first_row: Rows, copies: Pairs, sharin
     if not found:
         return np.empty(0, np.uint64)
     return merge_pairs([pack_pairs(*order_pairs(*np.array(found, np.int64).T))])
+
+
+def outlet_codes(sources: Sequence[str]) -> Rows:
+    """(n,) a number for each source, by ``source_key``; 0 is an unknown outlet."""
+    codes: dict[str, int] = {"": 0}
+    return np.array([codes.setdefault(source_key(name), len(codes)) for name in sources], np.int64)
 
 
 def _earlier_prints(

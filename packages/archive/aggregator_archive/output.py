@@ -77,7 +77,7 @@ def write_pairs(job: Job, result: DedupeResult) -> None:
     name, sides = row_names(result), ("id1", "file1", "row1", "id2", "file2", "row2")
     with open_table(job, "pairs", set()) as write:
         distance = confirmed.distance
-        for at in range(len(a)):
+        for at in np.flatnonzero(~confirmed.undecided).tolist():
             write(
                 {
                     **dict(zip(sides, (*name(int(a[at])), *name(int(b[at]))), strict=True)),

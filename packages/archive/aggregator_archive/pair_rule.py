@@ -6,7 +6,6 @@ articles arrive in the order of their rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -15,7 +14,6 @@ import numpy.typing as npt
 
 from aggregator.analysis.shingles import OverlapEstimate, estimate_overlaps
 from aggregator.analysis.simhash import hamming_distance
-from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.copy_rule import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import (
@@ -26,14 +24,16 @@ from aggregator.dedup.verdict import (
     shares_enough,
 )
 from aggregator.domain import Match, Outcome, Sketch, WeightedTerms
-from aggregator_archive.arrays import Floats, Pairs, Rows, pack_pairs, unpack_pairs
+from aggregator_archive.arrays import Floats, Pairs, Rows, batches, pack_pairs, unpack_pairs
 from aggregator_archive.char_ngrams import compare_char_ngrams, policy_for_char_ngrams
 from aggregator_archive.columns import Columns
 from aggregator_archive.encode import UNDATED, decode_details
 
 CACHED_ARTICLES = 4_096
 # Decisions on a pair. ``SHARES_ENOUGH``: a copy if a second outlet confirms it (``confirmed_by_groups``).
-DIFFERENT, COPY, SHARES_ENOUGH = range(3)
+# ``UNDECIDED``: the later article has enough copies; all pairs of 1,600 copies would take minutes.
+DIFFERENT, COPY, SHARES_ENOUGH, UNDECIDED = range(4)
+ENOUGH_COPIES = 32
 # An estimate is smaller or larger from the other article, if shortened hashes collide.
 ESTIMATE_TOLERANCE = 0.02
 _ANY_MATCH = Match("", 0, "", 0, 0, None, "overlap")
@@ -67,7 +67,7 @@ class PairRule:
         self._read_row = lru_cache(CACHED_ARTICLES)(self._read)
 
     def decide(self, pairs: Pairs, containment: Floats) -> npt.NDArray[np.uint8]:
-        """(n,) ``COPY``, ``SHARES_ENOUGH`` or ``DIFFERENT``.
+        """(n,) ``COPY``, ``SHARES_ENOUGH``, ``DIFFERENT`` or ``UNDECIDED``.
 
         Copies are of one text without replaced figures; which of the two has more, ``keeps`` says.
 
@@ -75,13 +75,17 @@ class PairRule:
         """
         decisions = np.full(len(pairs), DIFFERENT, np.uint8)
         earlier, later = order_by_arrival(self._columns, pairs)
-        is_near = containment >= containment_floor(self._policies[0]) - ESTIMATE_TOLERANCE
-        near = np.flatnonzero(is_near)
-        order = near[np.argsort(later[near], kind="stable")]
+        near = np.flatnonzero(containment >= containment_floor(self._policies[0]) - ESTIMATE_TOLERANCE)
+        order = near[np.lexsort((-containment[near], later[near]))]
         for at in np.split(order, np.flatnonzero(np.diff(later[order])) + 1):
             if len(at):
                 decisions[at] = self._decide_one(int(later[at[0]]), earlier[at])
         return decisions
+
+    def is_copy(self, a: int, b: int) -> bool:
+        """Whether the pair of two rows is decided ``COPY``."""
+        pair = pack_pairs(np.array([min(a, b)]), np.array([max(a, b)]))
+        return bool(self.decide(pair, np.ones(1))[0] == COPY)
 
     def keeps(self, row: int, copied_row: int) -> bool:
         """Whether a row has news that its copy lacks: the service's ``keep`` if readers had that one only."""
@@ -98,17 +102,21 @@ class PairRule:
             outcome, article, copied, [], policy, same_outlet, is_revision
         ).keep
 
-    def _decide_one(self, row: int, candidate_rows: Rows) -> list[int]:
+    def _decide_one(self, row: int, candidate_rows: Rows) -> npt.NDArray[np.uint8]:
         subject = self._read_row(row)
         policy = self._policies[subject.uses_char_ngrams]
-        candidates = [self._read_row(candidate) for candidate in candidate_rows.tolist()]
-        overlaps = estimate_overlaps(
-            subject.sketch, [candidate.sketch for candidate in candidates], containment_floor(policy)
-        )
-        return [
-            self._decide_pair(candidate, subject, overlap, policy)
-            for candidate, overlap in zip(candidates, overlaps, strict=True)
-        ]
+        decisions = np.full(len(candidate_rows), UNDECIDED, np.uint8)
+        for batch in batches(len(candidate_rows), ENOUGH_COPIES):
+            candidates = [self._read_row(candidate) for candidate in candidate_rows[batch].tolist()]
+            sketches = [candidate.sketch for candidate in candidates]
+            overlaps = estimate_overlaps(subject.sketch, sketches, containment_floor(policy))
+            decisions[batch] = [
+                self._decide_pair(candidate, subject, overlap, policy)
+                for candidate, overlap in zip(candidates, overlaps, strict=True)
+            ]
+            if np.count_nonzero(decisions == COPY) >= ENOUGH_COPIES:
+                break
+        return decisions
 
     @staticmethod
     def _decide_pair(
@@ -152,12 +160,6 @@ class PairRule:
             text_words=details.text_words,
             own_headline=details.own_headline,
         )
-
-
-def outlet_codes(sources: Sequence[str]) -> Rows:
-    """(n,) a number for each source, by ``source_key``; 0 is an unknown outlet."""
-    codes: dict[str, int] = {"": 0}
-    return np.array([codes.setdefault(source_key(name), len(codes)) for name in sources], np.int64)
 
 
 def containment_floor(policy: Policy) -> float:

@@ -175,7 +175,7 @@ def _confirm(
     )
     for _ in pool.map(confirm_to_file, tasks):
         progress.advance(1)
-    return collect_confirmed(columns, distinct, files)
+    return collect_confirmed(columns, distinct, files, job.policy)
 
 
 def near_in_time(distinct_texts: DistinctTexts, pairs: Pairs, within_ms: int | None) -> Flags:

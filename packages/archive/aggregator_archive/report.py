@@ -42,6 +42,7 @@ def example_pairs(result: DedupeResult) -> list[tuple[int, int, int]]:
     if not len(a):
         return []
     order = np.argsort(result.confirmed.overlaps.containment, kind="stable")
+    order = order[~result.confirmed.undecided[order]]
     chosen = order[distinct(np.linspace(0, len(order) - 1, MAX_EXAMPLES).astype(int))]
     return [(int(at), int(a[at]), int(b[at])) for at in chosen]
 

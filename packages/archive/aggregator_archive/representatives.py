@@ -53,8 +53,10 @@ def choose_representatives(result: DedupeResult, job: Job) -> RepresentativeChoi
     replacement: dict[int, int] = {}  # of removed texts, by their first row
     linked = distinct(np.concatenate(unpack_pairs(result.confirmed.pairs)))
     for row in linked[np.argsort(rank[preferred[linked]])].tolist():
-        for other in neighbors(row):
-            if other in replacement or rank[preferred[other]] >= rank[preferred[row]]:
+        others, undecided = neighbors(row)
+        better = rank[preferred[others]] < rank[preferred[row]]
+        for other, is_open in zip(others[better].tolist(), undecided[better].tolist(), strict=True):
+            if other in replacement or (is_open and not rule.is_copy(row, other)):
                 continue
             if not rule.keeps(row, other):
                 replacement[row] = int(preferred[other])
@@ -102,17 +104,21 @@ def _best_per_group(groups: Rows, rank: Rows) -> Rows:
     return best_row
 
 
-def _neighbor_lookup(result: DedupeResult) -> Callable[[int], list[int]]:
-    """A function that returns the rows linked to a row within its group."""
+def _neighbor_lookup(result: DedupeResult) -> Callable[[int], tuple[Rows, Flags]]:
+    """A function that returns the rows linked to a row within its group, and which pairs are undecided."""
     a, b = unpack_pairs(result.confirmed.pairs)
     same = result.labels[a] == result.labels[b]
     source, target = np.r_[a[same], b[same]], np.r_[b[same], a[same]]
     order = np.argsort(source, kind="stable")
-    source, target = source[order], target[order]
+    source, target, undecided = (
+        source[order],
+        target[order],
+        np.tile(result.confirmed.undecided[same], 2)[order],
+    )
     starts = np.searchsorted(source, np.arange(len(result.columns) + 1))
 
-    def neighbors_of(row: int) -> list[int]:
-        neighbors: list[int] = target[starts[row] : starts[row + 1]].tolist()
-        return neighbors
+    def neighbors_of(row: int) -> tuple[Rows, Flags]:
+        own = slice(starts[row], starts[row + 1])
+        return target[own], undecided[own]
 
     return neighbors_of

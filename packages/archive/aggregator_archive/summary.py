@@ -31,14 +31,15 @@ def summarize(result: DedupeResult, choice: RepresentativeChoice, bad_rows: int)
     sizes = np.bincount(result.labels, minlength=max(1, rows))
     sizes = sizes[sizes > 0]
     groups = sizes[sizes > 1]
-    distance = result.confirmed.distance
+    decided = ~result.confirmed.undecided
+    distance = result.confirmed.distance[decided]
     return {
         "articles": rows,
         "bad_rows": bad_rows,
         "repeated_ids": result.columns.repeated_ids(),
         "distinct_texts": len(result.distinct_texts.rows),
         "candidate_pairs": result.candidate_count,
-        "confirmed_pairs": len(result.confirmed.pairs),
+        "confirmed_pairs": len(distance),
         "pairs_left_out_of_large_buckets": result.uncompared_pairs,
         "clusters": len(groups),
         "articles_in_clusters": int(groups.sum()),
@@ -52,7 +53,7 @@ def summarize(result: DedupeResult, choice: RepresentativeChoice, bad_rows: int)
             asdict(cut) | {"strongest_cut": round(cut.strongest_cut, 4)} for cut in result.clustering.cuts
         ],
         "distances": np.bincount(distance[distance != DIFFERENT_SPACES], minlength=65).tolist(),
-        "containments": np.histogram(result.confirmed.overlaps.containment, 20, (0, 1))[0].tolist(),
+        "containments": np.histogram(result.confirmed.overlaps.containment[decided], 20, (0, 1))[0].tolist(),
         "sources": _top_sources(result, choice),
         "source_pairs": _top_source_pairs(result),
         "months": _monthly_counts(result, choice),

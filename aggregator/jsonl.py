@@ -29,9 +29,9 @@ HEAD_BYTES = 1024
 # Patterns of the first bytes of files in other formats, and what to do with them.
 UNSUPPORTED_FORMATS = {
     rb"\xff\xfe|\xfe\xff": "The file is UTF-16 or UTF-32; write it as UTF-8.",
-    rb"PK\x03\x04": "The file is a zip archive; unpack it first.",
+    rb"PK\x03\x04|.{257}ustar": "The file is a zip archive or a tar archive; unpack it first.",
     rb"\xfd7zXZ|BZh|\x28\xb5\x2f\xfd": "Decompress the file first (xz, bzip2, zstd; gzip is read).",
-    rb".{257}ustar": "The file is a tar archive; unpack it first.",
+    rb"ARROW1|FEA1|ORC|Obj\x01|SQLite": "The file is Feather, ORC, Avro or SQLite; write JSON lines.",
     rb"PAR1": "The file is Parquet; write JSON lines, or `aggregator dedupe FILE --out DIR --load` reads it.",
     rb"WARC/": "The file is a web archive (WARC); write each page as a line of JSON with url and html.",
     rb"\x1e": "The file is a sequence of JSON texts (RFC 7464); remove the record separators.",

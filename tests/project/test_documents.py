@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import subprocess
 from dataclasses import fields
 from pathlib import Path
 
@@ -181,6 +182,18 @@ def test_benchmarks_named_in_documents_exist() -> None:
                 missing.append((path.name, name))
 
     assert missing == []
+
+
+def test_help_of_the_benchmarks_names_all() -> None:
+    """Not only the options of the one that runs without a name."""
+    script = ROOT / "scripts/bench"
+    listed, shown = (
+        subprocess.run([script, option], capture_output=True, text=True, check=True).stdout
+        for option in ("--list", "--help")
+    )
+
+    assert listed.split() and set(listed.split()) <= set(re.findall(r"\w+", shown))
+    assert "set -euo" not in shown
 
 
 def test_every_fault_of_the_runbook_is_run() -> None:

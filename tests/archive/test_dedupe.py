@@ -138,7 +138,7 @@ def test_invalid_rows_are_listed_with_their_reason(
         assert reason in row["reason"]
     assert groups(tmp_path / "out") == EXPECTED
     errors = capsys.readouterr().err
-    assert "2 bad rows" in errors and "1 of 62 dates could not be read, e.g. 'soon'; write them" in errors
+    assert "2 invalid rows" in errors and "1 of 62 dates could not be read, e.g. 'soon'; write them" in errors
     assert "2 of 63 rows are undated: --within does not hold for them" in errors
     kept = (tmp_path / "out" / "deduplicated.jsonl").read_bytes()
     assert b'"when"' in kept and b'"score": NaN' in kept

@@ -208,3 +208,13 @@ def test_an_invalid_line_costs_no_other(
 def test_the_fields_of_the_option_are_those_that_rows_are_read_with() -> None:
     """The options name them themselves: rows import numpy, for which ``--help`` need not wait."""
     assert ARTICLE_COLUMNS == ARTICLE_FIELDS
+
+
+def test_a_table_without_a_header_is_reported_in_one_line(tmp_path: Path) -> None:
+    """The first article is not printed whole as the name of a column."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"7,{'The ferry runs again. ' * 50}\n", encoding="utf-8")
+
+    assert problem(str(path)).startswith(
+        f"{path}: its columns are 7, The ferry runs again. The ferry runs aga (no header?); map them to id"
+    )

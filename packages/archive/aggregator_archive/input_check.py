@@ -76,9 +76,10 @@ def _check_table(file: str, columns: Sequence[str], column_names: Mapping[str, s
     options = mapped_names(columns, [field for field in rows.ARTICLE_FIELDS if field not in column_names])
     named = [rows.column_of(field, columns, column_names) in columns for field in rows.CONTENT_FIELDS]
     if options or not any(named):
+        header = " (no header?)" if max(map(len, columns)) > rows.MAX_NAME_CHARACTERS else ""
         raise InvalidInput(
-            f"{file}: its columns are {rows.listed(columns)}; map them to {', '.join(rows.ARTICLE_FIELDS)} "
-            f"with {options or '--column FIELD=NAME'}."
+            f"{file}: its columns are {rows.listed(columns)}{header}; map them to "
+            f"{', '.join(rows.ARTICLE_FIELDS)} with {options or '--column FIELD=NAME'}."
         )
 
 

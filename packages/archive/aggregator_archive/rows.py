@@ -40,7 +40,7 @@ PARQUET_MAGIC = b"PAR1"
 PYARROW = ("pyarrow.parquet", "newsdedup-archive[parquet]", "Parquet")  # arguments of import_optional
 DAMAGED_PARQUET = (OSError, ValueError)  # errors of pyarrow
 CONTENT_FIELDS = ("text", "html", "title")
-MAX_NAMED_COLUMNS = 8  # in an error message
+MAX_NAMED_COLUMNS, MAX_NAME_CHARACTERS = 8, 40  # in an error message
 HEAD_BYTES = 64 * 1024
 _BEFORE_HEADER = re.compile(r'\s*$|"?sep=.', re.IGNORECASE).match  # lines of CSV files
 
@@ -161,9 +161,9 @@ def column_hint(columns: Iterable[str], field: str) -> str:
 
 
 def listed(columns: Sequence[str]) -> str:
-    """The first columns, separated by commas."""
+    """The first columns, separated by commas; of what is too long for a name, the beginning."""
     more = ", ..." if len(columns) > MAX_NAMED_COLUMNS else ""
-    return ", ".join(columns[:MAX_NAMED_COLUMNS]) + more
+    return ", ".join(name[:MAX_NAME_CHARACTERS] for name in columns[:MAX_NAMED_COLUMNS]) + more
 
 
 def parse_article(row: RowOrError, column_names: Mapping[str, str]) -> Article:

@@ -231,11 +231,15 @@ def remove_items(event: Event, items: Collection[str]) -> Event:
         event = _choose_headline(event, None, "")
     kept = {id_: facts for id_, facts in items_of(event).items() if id_ not in gone}
     lost_headline = bool(kept) and (event.headline_id in gone or not event.headline_id)
+    first = event.first
+    if first and first[1] in gone:  # what an editor had added replaced the earliest of the others
+        reports = [(i.at_ms, id_, i.source) for id_, i in kept.items() if not i.doubtful]
+        first = min(reports, default=None) if first[1] in event.added else None
     return replace(
         with_items(event, kept, event.times[len(event.items) :]),
         title=", ".join(event.terms) if lost_headline else event.title,
         headline_id="" if lost_headline else event.headline_id,
-        first=None if event.first and event.first[1] in gone else event.first,
+        first=first,
         removed=_union(event.removed, tuple(id_ for id_ in event.items if id_ in gone)),
         added={id_: item for id_, item in event.added.items() if id_ not in gone},
     )

@@ -4,10 +4,8 @@
 browsers a session cookie, or a trusted proxy names the user in a header (``proxies.py``). Keys in addresses
 are not accepted, since addresses end up in logs.
 
-A web page can reach a service in the visitor's network, and count as the same site, through a host name that
-it lets resolve to the service's address (DNS rebinding). And a link that is built from any ``Host`` points
-where the sender of the request wants, for every reader of a shared cache. Therefore a name that public DNS
-could resolve is answered only if the settings name it, and links are built from named hosts alone.
+Against DNS rebinding and links to any ``Host`` in a shared cache, a name that public DNS could resolve is
+answered only if the settings name it, and links are built from named hosts alone.
 """
 
 from __future__ import annotations

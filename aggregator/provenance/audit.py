@@ -1,8 +1,7 @@
 """Audit of a source: what its articles caused, and its removal once it turns out to be dishonest.
 
-The articles of an untrusted source (``index/untrusted.py``) are deleted one by one, as by ``DELETE``: the
-members of their duplicate groups are examined against each other, events lose them and may end, and the
-detector forgets what they taught. Copies of them, which crawlers dropped, are to be sent again.
+The articles of an untrusted source (``index/untrusted.py``) are deleted one by one, as by ``DELETE``; copies
+of them, which crawlers dropped, are to be sent again.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from math import inf
 from aggregator.analysis.shingles import estimate_overlap, estimate_overlaps
 from aggregator.analysis.source import outlet_key
 from aggregator.analysis.text.tokenizer import shingle_units
+from aggregator.dedup.copy_rule import HALF
 from aggregator.dedup.diff import DiffSpan, diff_texts, missing_figures
 from aggregator.domain import LATE_MS, ArticleRecord, TimeBasis, arrival_ms_of, publication_time
 
@@ -69,6 +70,11 @@ class Publication:
     def order(self) -> tuple[int, int]:
         """Sort key: by time, at equal times by arrival."""
         return self.at_ms, self.record.first_version
+
+    def repeats(self, other: Publication) -> bool:
+        """Whether it is ``other`` or has half of its text, as far as both have one."""
+        overlap = estimate_overlap(other.record.sketch, self.record.sketch)
+        return self is other or not (self.has_text and other.has_text) or overlap.containment >= HALF
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +184,7 @@ def changes_between(
     """What ``later`` changed of ``earlier``; ``texts``: of both, if they are stored."""
     same_text = earlier.text_hash == later.text_hash  # of headline and text
     same_text = same_text or (texts is not None and texts[0].split() == texts[1].split())
-    headline_changed = _plain(earlier.title) != _plain(later.title)
+    headline_changed = earlier.title.casefold().split() != later.title.casefold().split()
     if not (earlier.text_words and later.text_words):
         return Changes(False, headline_changed, *_estimate(earlier, later), 0, 0, has_texts=False)
     if texts is not None and not same_text:
@@ -190,10 +196,6 @@ def changes_between(
     kept, own = (1.0, 0.0) if same_text else _estimate(earlier, later)
     before, after = set(earlier.figures), set(later.figures)
     return Changes(same_text, headline_changed, kept, own, len(before - after), len(after - before))
-
-
-def _plain(title: str) -> str:
-    return " ".join(title.casefold().split())
 
 
 def _estimate(earlier: ArticleRecord, later: ArticleRecord) -> tuple[float, float]:

@@ -85,7 +85,7 @@ class ProvenanceQueries:
             publication = Publication.of(article.record, believed_ms(article.record.source))
             groups.setdefault(article.group, []).append(publication.at(times[id_]))
         counted = [sorted(text, key=_by_time) for text in groups.values()]
-        first_of_text = {p.record.number: text[0] for text in counted for p in text}
+        first_of_text = {p.record.number: next(filter(p.repeats, text)) for text in counted for p in text}
         in_order = sorted(chain(*counted), key=lambda p: (p.record.id in doubtful, p.order))
         by_outlet: dict[str, list[Publication]] = {}
         for publication in in_order:

@@ -3,8 +3,7 @@
 An article is an **original** if no other outlet published its text earlier, a **copy** if one did, and a
 **repeat** if its own outlet published the text before. Articles of the same time are both originals.
 **Families** are groups of outlets that publish the same texts, by average linkage (UPGMA) of the share of
-common texts, down to ``MIN_SHARE`` and if more than half of the pairs between two groups have half of it: a
-republisher of several newswires does not join them. Choice of constants: docs/benchmarks/provenance.md.
+common texts (docs/design/provenance.md); a republisher of several newswires does not join them.
 """
 
 from __future__ import annotations

@@ -382,6 +382,9 @@ def test_an_earlier_article_that_an_editor_adds_is_the_first() -> None:
     added = newsroom.add_items(told, {"b": early})
     assert added.first == (added.first_seen_ms, "b", "B")
     assert newsroom.rejoin(told, added).first == added.first
+    again = newsroom.remove_items(added, ["b"])  # as undone
+    assert again.first is not None and again.first[:2] == (again.first_seen_ms, "a")
+    assert newsroom.remove_items(told, ["a"]).first is None
     assert newsroom.add_items(told, {"b": early._replace(doubtful=True)}).first == late
     assert newsroom.add_items(told, {"0": early._replace(at_ms=EVENT_MS)}).first == late
     assert newsroom.add_items(replace(told, first=None), {"b": early}).first is None

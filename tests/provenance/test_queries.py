@@ -94,6 +94,19 @@ async def test_an_event_by_outlet(built: Core) -> None:
     assert found.articles == 5 and not found.truncated
 
 
+async def test_a_text_repeats_only_what_has_half_of_it(built: Core) -> None:
+    """A preview with two fifths of the dispatch was sent in later: the copies are those of the dispatch."""
+    preview = f"{' '.join(TEXT.split()[:80])} {story(5, 16)}"
+    for n, (id_, text) in enumerate((("wire", TEXT), ("copy", edited(TEXT, 1)), ("preview", preview))):
+        await built.post(id_, text, title="Ferry runs aground", source=id_, published_at_ms=at(10 * n))
+    queries, group = ProvenanceQueries(built.index), built.index.articles.group_members
+    assert len(await group("wire", 9)) == 3  # one headline and a shared opening make it one
+    found = await queries.of_event({"wire": at(0), "copy": at(10), "preview": at(-400)}, "preview")
+
+    originals = {e.publication.source: e.original and e.original.source for e in found.outlets}
+    assert originals == {"preview": None, "wire": None, "copy": "wire"}
+
+
 async def test_what_is_earlier_than_the_first_report_is_doubtful(built: Core) -> None:
     """A notice that shares one name came before; without a first report nobody is said to be first."""
     await built.post("n1", story(7, 20), source="Notices", published_at_ms=at(0))

@@ -4,9 +4,8 @@ A cluster is the items of the last window that joined it and the sums of their t
 item's similarity to it is the cosine between the item's terms and those sums, both weighted by how
 distinctive each term is *now* (``Baseline.weight``). Clusters whose centroids have converged are merged.
 
-An inverted index (``postings.py``) finds the candidate clusters of an item and gives the products with all of
-them at once. Products are summed term by term in a fixed order, and no set is iterated where order matters:
-equal input gives equal bytes.
+An inverted index (``postings.py``) finds candidates. Products are summed term by term in a fixed order, and
+no set is iterated where order matters: equal input gives equal bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Expectation of a cluster: the items usual for it at this time of the week; burst weights of terms.
 
-The expectation is scaled by the present volume of the other documents in the languages of the cluster: when
-all of them are ten times as fast, ten times the usual number is routine::
+It is scaled by the present volume of the other documents in the languages of the cluster::
 
     every day  at this hour  similar items, so that 4.0 are expected in 4 h
     today      09:21         16 within 4 h = 4 x 4.0: clearly more -> fires

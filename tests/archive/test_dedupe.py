@@ -339,7 +339,7 @@ def test_a_truncated_file_is_an_error(name: str, tmp_path: Path, capsys: pytest.
     assert run(tmp_path / "out", tmp_path / name) == 1
     bad = read_lines(tmp_path / "out" / "bad_rows.jsonl")
     assert "gzip data is damaged or truncated from here on" in bad[-1]["reason"]
-    assert f"{len(bad)} bad row" in capsys.readouterr().err
+    assert f"{len(bad)} invalid row" in capsys.readouterr().err
 
 
 def test_parquet_in_and_out(tmp_path: Path) -> None:

@@ -184,6 +184,7 @@ async def test_selected_articles_leave_and_return(browser: Browser, url: str) ->
             ("Remove from event", "Removed from the event."), ("Split off", "Split off into a new event."),
             ("Move…", "Moved."),
         ):  # fmt: skip
+            await page.evaluate("scrollTo(0, 0)")  # "j" begins with the first row in view
             await press(page, "j", "e", "j", "e")
             await page.get_by_text("2 selected").wait_for()
             await page.get_by_role("button", name=name, exact=True).press("Enter")

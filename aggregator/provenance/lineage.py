@@ -73,8 +73,8 @@ class Publication:
 
     def repeats(self, other: Publication) -> bool:
         """Whether it is ``other`` or has half of its text, as far as both have one."""
-        overlap = estimate_overlap(other.record.sketch, self.record.sketch)
-        return self is other or not (self.has_text and other.has_text) or overlap.containment >= HALF
+        is_known = self is other or not (self.has_text and other.has_text)
+        return is_known or estimate_overlap(other.record.sketch, self.record.sketch).containment >= HALF
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,18 +151,18 @@ FULLER_WORDS, FULLER_RATIO = 60, 1.3
 def contradicts(later: Comparable, earlier: Comparable) -> bool:
     """Whether headlines do: by figures, a negation, opposites, or words that the later text replaces, too."""
     is_decisive = decisive_difference(later.title, earlier.title, later.lang) in CONTRADICTIONS
-    if is_decisive or min(earlier.own_headline, later.own_headline) < 1:
+    is_known = is_decisive or min(earlier.own_headline, later.own_headline) < 1
+    if is_known or not (replaced := replaced_words(earlier.title, later.title, later.lang)):
         return is_decisive
-    replaced = replaced_words(earlier.title, later.title, later.lang)
     words = normalize_spelling(tokenizer.words(getattr(later, "text", ""), later.lang), later.lang)
     said = {*words, *tokenizer.terms_of_words(words, later.lang), *(term for term, _ in later.terms)}
-    return bool(replaced) and said.isdisjoint(tokenizer.terms_of_words(replaced, later.lang) or replaced)
+    return said.isdisjoint(tokenizer.terms_of_words(replaced, later.lang) or replaced)
 
 
 def has_other_figures(later: Comparable, earlier: Comparable, is_revision: bool) -> bool:
     """Whether a figure was replaced; of a revision also: whether its headline says one that was not said."""
-    if not is_revision or figures_changed(later.figures, earlier.figures):
-        return figures_changed(later.figures, earlier.figures)
+    if (is_replaced := figures_changed(later.figures, earlier.figures)) or not is_revision:
+        return is_replaced
     said, before = (stated_figures(core_headline(each.title), each.lang) for each in (later, earlier))
     return len(earlier.figures) < MAX_FIGURES and any(
         figure_hash(f) not in earlier.figures for f in said - before

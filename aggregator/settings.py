@@ -22,6 +22,7 @@ from aggregator.errors import ConfigurationError
 ENV_PREFIX = "AGGREGATOR_"
 # Names the configuration file; a variable and no setting, because the file cannot name itself.
 CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
+DATA_VARIABLE = ENV_PREFIX + "DATA"  # of tests and evaluations
 POLICY_NAMES = ("verified", "hamming")
 USER_ROLES = ("reader", "editor", "admin")  # of people; crawlers send keys
 STORE_SCHEMES = (*(s + kind for kind in ("", "+cluster", "+sentinel") for s in ("redis", "rediss")), "unix")
@@ -350,9 +351,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def config_variable() -> str | None:
-    """The configuration file that the environment names; None if it names none."""
-    return os.environ.get(CONFIG_VARIABLE)
+def path_variable(name: str = CONFIG_VARIABLE) -> str:
+    """The configuration file or directory of development data that the environment names; or empty."""
+    return os.environ.get(name, "")
 
 
 def load(
@@ -415,12 +416,11 @@ def _find_value(
 
 
 def _unknown_variables(env: Mapping[str, str], fields: Mapping[str, Any]) -> list[str]:
-    known = {ENV_PREFIX + name.upper() for name in fields} | {CONFIG_VARIABLE}
-    tests_only = {ENV_PREFIX + "DATA"}
+    known = {ENV_PREFIX + name.upper() for name in fields} | {CONFIG_VARIABLE, DATA_VARIABLE}
     return [
         f"{name}: unknown setting; {_suggest(name, known)}"
         for name in sorted(env)
-        if name.startswith(ENV_PREFIX) and name not in known | tests_only
+        if name.startswith(ENV_PREFIX) and name not in known
     ]
 
 

@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         lower_priority(BULK_NICE_INCREMENT)
     try:
-        path = config_file.locate(getattr(args, "config", None) or settings.config_variable())
+        path = config_file.locate(getattr(args, "config", None) or settings.path_variable())
         args.config_file = config_file.read(path) if path is not None else None
         loaded = settings.load(overrides=options.setting_overrides(args), config=args.config_file)
         log_format = loaded.log_format if args.command == "serve" else "text"

@@ -166,7 +166,7 @@ def test_known_events_of_several_lists_are_scored(tmp_path: Path, capsys: pytest
     for path in lists:
         Path(path).write_text(json.dumps([known]))
 
-    for arguments, events in ((lists[:1], 1), ((str(tmp_path), *lists), 2)):
+    for arguments, events in ((lists[:1], 1), (lists, 2), ((str(tmp_path), *lists), 2)):
         assert run("evaluate", "events", *arguments) == 0
         assert f"of {events}" in capsys.readouterr().out
 
@@ -256,6 +256,35 @@ def test_what_a_result_needs_is_checked_before_the_work(
     assert run("evaluate", *options, file) == 2
     assert message in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["gold"]
+
+
+def test_names_without_a_directory_are_development_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Commands of the benchmarks run as printed; a file of the working directory comes first."""
+    data, here, judged = tmp_path / "data", tmp_path / "here", tmp_path / "judged"
+    for directory in (data, here, judged):
+        directory.mkdir()
+    texts = [row["text"] for row in list(ROWS.values())[:2]]
+    pairs = [{"text1": texts[0], "text2": texts[same], "same": not same} for same in (0, 1)]
+    write_jsonl(data / "pairs.jsonl", *pairs)
+    for name, rows in (("tram", (ORIGINAL, OTHER)), ("pool", (ORIGINAL, EDITED))):
+        articles = [{**article_body(row), "id": str(at), "lang": name} for at, row in enumerate(rows)]
+        write_jsonl(data / f"{name}.jsonl.gz", *articles)
+        (judged / f"{name}.json").write_text(json.dumps([{"a": "0", "b": "1", "verdict": "right"}]))
+    monkeypatch.chdir(here)
+    monkeypatch.delenv("AGGREGATOR_DATA", raising=False)
+
+    assert run("evaluate", "pairs", "pairs.jsonl") == 2
+    assert "pairs.jsonl cannot be read" in capsys.readouterr().err
+    assert run("evaluate", "relatedness", "--judged", str(judged)) == 2
+    assert "or their directory in AGGREGATOR_DATA" in capsys.readouterr().err
+    monkeypatch.setenv("AGGREGATOR_DATA", str(data))
+    assert run("evaluate", "pairs", "pairs.jsonl") == 0
+    assert run("evaluate", "relatedness", "--judged", str(judged), "--pairs", "pairs.jsonl") == 2
+    assert "give pairs of both verdicts in two languages" in capsys.readouterr().err
+    (here / "pairs.jsonl").write_text("{}")
+    assert run("evaluate", "pairs", "pairs.jsonl") == 2
 
 
 @pytest.mark.parametrize("command", ["own", "pairs"])

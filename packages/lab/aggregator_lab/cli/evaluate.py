@@ -10,6 +10,7 @@ import functools
 import importlib
 import itertools
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -23,14 +24,14 @@ from aggregator.cli.common_options import SETTING_FIELDS
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import EXIT_OK, InvalidInput
-from aggregator.settings import Settings
+from aggregator.settings import DATA_VARIABLE, Settings
 from aggregator.time_units import HOUR_MS
 from aggregator_archive.cli.dedupe import selected_policy
 from aggregator_archive.executors import end_with_parent
 from aggregator_archive.input_check import encoding_remark, mapped_names, require_columns
 from aggregator_archive.optional_imports import import_optional
 from aggregator_archive.rows import CONTENT_FIELDS, id_text, listed, read_rows
-from aggregator_lab.cli.evaluate_options import COLUMNS
+from aggregator_lab.cli.evaluate_options import COLUMNS, input_file
 from aggregator_lab.evaluation import calibration, plots, wrong_pairs
 from aggregator_lab.evaluation.calibration import Curve
 from aggregator_lab.evaluation.rankings import BM25, RANKINGS
@@ -279,13 +280,20 @@ def relatedness(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator_lab.evaluation.judgments import read_judgments
     from aggregator_lab.evaluation.pairs import load_pairs
 
+    if not args.files:
+        judged = sorted(Path(args.judged).glob("*.json"))
+        args.files = [input_file(f"{path.stem}.jsonl.gz") for path in judged]
+        if not any(map(os.path.exists, args.files)):
+            raise InvalidInput(
+                f"FILE: name articles of {args.judged}, or their directory in {DATA_VARIABLE}."
+            )
     check_files(args, *args.pairs)
     analyzer = load_analyzer(settings)
     found = protocol.evidence_of_rows(load_pairs(args.pairs, args.column) if args.pairs else [], analyzer)
     for file in args.files:
-        judged = read_judgments(args.judged, [file])
+        verdicts = read_judgments(args.judged, [file])
         found += asyncio.run(
-            protocol.evidence_of_ids(read_articles([file], columns=args.column), judged, analyzer)
+            protocol.evidence_of_ids(read_articles([file], columns=args.column), verdicts, analyzer)
         )
     print(json.dumps(protocol.evaluate(found), indent=1))
     return EXIT_OK
@@ -307,7 +315,7 @@ def events(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator_lab.evaluation import events as protocol
 
     lists = [Path(file) for file in args.files]
-    windows = Path(args.windows) if args.windows else lists[0].parent
+    windows = lists.pop(0) if len(lists) > 1 and lists[0].is_dir() else lists[0].parent
     rule = build_burst_rule(settings)
     with contextlib.ExitStack() as stack:
         executor = None

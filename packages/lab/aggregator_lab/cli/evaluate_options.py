@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from aggregator.cli.common_options import (
     positive_int,
 )
 from aggregator.extensions import feature_names
+from aggregator.settings import DATA_VARIABLE, path_variable
 from aggregator_archive.cli.options import ARTICLE_COLUMNS, add_column_option
 
 COLUMNS = (
@@ -54,10 +56,7 @@ def _add_own(protocols: Any) -> None:
         protocols, "own", "your own files: the protocol that fits their columns, and its table",
         "aggregator_lab.cli.evaluate:own", example="judged.csv",
     )  # fmt: skip
-    command.add_argument(
-        "files", nargs="+", metavar="FILE",
-        help="articles with a `cluster` each, pairs (text1, text2, same), or articles without labels",
-    )  # fmt: skip
+    _add_files(command, "articles, with a `cluster` each or without, or pairs (text1, text2, same)")
     _add_common_options(command)
     _add_errors_option(command)
     command.add_argument("--calibrate", "--plot", nargs=0, action=_Elsewhere, help=argparse.SUPPRESS)
@@ -70,13 +69,10 @@ def _add_near_duplicates(protocols: Any) -> None:
         "aggregator_lab.cli.evaluate:near_duplicates", example="labeled.jsonl",
     )  # fmt: skip
     _add_input_options(command)
-    _add_files_option(command, "--background", "unlabeled articles that are stored first")
     command.add_argument(
         "--plant", metavar="N", type=positive_int,
         help="for files without labels: plant copies of N articles per language and store the others first",
     )  # fmt: skip
-    _add_html_option(command)
-    _add_calibration_options(command)
     _add_errors_option(command)
     _add_common_options(command)
     command.add_argument(
@@ -101,9 +97,7 @@ def _add_duplicates(protocols: Any) -> None:
         protocols, "duplicates", "duplicates and wrong ones among articles without labels, per source",
         "aggregator_lab.cli.evaluate_duplicates:run", example="articles.jsonl --page judge.html",
     )  # fmt: skip
-    command.add_argument(
-        "files", nargs="+", metavar="FILE", help="articles as .jsonl, .jsonl.gz, .csv or .parquet, in order"
-    )
+    _add_files(command, "articles as .jsonl, .jsonl.gz, .csv or .parquet, in order")
     command.add_argument("--max", metavar="N", type=positive_int, help="use only the first N articles")
     command.add_argument(
         "--compare", choices=("shingling", "published"),
@@ -161,9 +155,6 @@ def _add_clusters(protocols: Any) -> None:
         "aggregator_lab.cli.evaluate:clusters", example="labeled.jsonl",
     )  # fmt: skip
     _add_input_options(command)
-    _add_files_option(command, "--background", "unlabeled articles")
-    _add_html_option(command)
-    _add_calibration_options(command)
     _add_common_options(command)
 
 
@@ -172,14 +163,10 @@ def _add_pairs(protocols: Any) -> None:
         protocols, "pairs", "ROC AUC on human-judged pairs", "aggregator_lab.cli.evaluate:pairs",
         example="judged.jsonl --column same=is_duplicate",
     )  # fmt: skip
-    command.add_argument(
-        "files", nargs="+", metavar="FILE", help="rows with text1, text2, and `same` or `overall`"
-    )
+    _add_files(command, "rows with text1, text2, and `same` or `overall`")
     _add_errors_option(command)
     command.add_argument("--calibrate", "--plot", nargs=0, action=_Elsewhere, help=argparse.SUPPRESS)
-    add_column_option(command, COLUMNS)
-    _add_json_option(command)
-    add_settings_options(command, ("models_dir", *LOG_SETTINGS))
+    _add_common_options(command, "models_dir", *LOG_SETTINGS)
 
 
 def _add_related(protocols: Any) -> None:
@@ -187,9 +174,7 @@ def _add_related(protocols: Any) -> None:
         protocols, "related", "lists of related articles per file, compared with brute force",
         "aggregator_lab.cli.evaluate:related", example="articles.jsonl",
     )  # fmt: skip
-    command.add_argument(
-        "files", nargs="+", metavar="FILE", help="articles; `cluster`, if any, is equal for an event"
-    )
+    _add_files(command, "articles; `cluster`, if any, is equal for an event")
     _add_files_option(command, "--background", "unlabeled articles")
     for flag, metavar, default, help in (
         ("--limit", "K", 10, "number of related articles requested"),
@@ -214,7 +199,7 @@ def _add_relatedness(protocols: Any) -> None:
         protocols, "relatedness", "probability of one subject, fitted to judged pairs",
         "aggregator_lab.cli.evaluate:relatedness", example="articles.jsonl --judged verdicts",
     )  # fmt: skip
-    command.add_argument("files", nargs="+", metavar="FILE", help="articles")
+    _add_files(command, "articles (default: the development data NAME.jsonl.gz of each DIR/NAME.json)", "*")
     command.add_argument("--judged", metavar="DIR", required=True, help="verdicts, as for `related`")
     _add_files_option(command, "--pairs", "pairs, as for `pairs`")
     add_column_option(command, COLUMNS)
@@ -226,12 +211,7 @@ def _add_events(protocols: Any) -> None:
         protocols, "events", "known events found in recorded headlines, delay, alerts per day",
         "aggregator_lab.cli.evaluate:events", example="headlines events.json",
     )  # fmt: skip
-    command.add_argument(
-        "windows", metavar="WINDOWS", nargs="?", help="directory of the recordings (default: that of FILE)"
-    )
-    command.add_argument(
-        "files", nargs="+", metavar="FILE", help="lists of known events, each with its recording"
-    )
+    _add_files(command, "lists of known events; first the directory of their recordings, if it is another")
     _add_processes_option(command, "recordings")
     _add_json_option(command)
     command.add_argument(
@@ -246,7 +226,7 @@ def _add_desk(protocols: Any) -> None:
         protocols, "desk", "alerts of several streams at one desk: found, delay, alerts per day, order",
         "aggregator_lab.cli.evaluate:desk", example="headlines.jsonl",
     )  # fmt: skip
-    command.add_argument("files", nargs="+", metavar="FILE", help="dated articles, one stream each")
+    _add_files(command, "dated articles, one stream each")
     _add_files_option(command, "--events", "known events in these files")
     _add_files_option(command, "--marks", "marks of readers, `file`, `id` of an article and `mark` each")
     _add_files_option(command, "--peaks", "later peaks of known events, as lists/later_peaks.json")
@@ -275,7 +255,7 @@ def _add_methods(protocols: Any) -> None:
         "begin with --level clean --per-label 5",
         "aggregator_lab.cli.comparisons:compare_methods", example="labeled.jsonl",
     )  # fmt: skip
-    command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
+    _add_files(command, "articles with a `cluster` each")
     command.add_argument("--method", metavar="NAME", action="append", help="only this method; repeatable")
     command.add_argument(
         "--level", metavar="NAME", action="append",
@@ -284,9 +264,7 @@ def _add_methods(protocols: Any) -> None:
     )  # fmt: skip
     _add_per_label_option(command)
     _add_processes_option(command, "methods")
-    add_column_option(command, COLUMNS)
-    _add_json_option(command)
-    add_settings_options(command, LOG_SETTINGS)
+    _add_common_options(command, *LOG_SETTINGS)
 
 
 def _add_features(protocols: Any) -> None:
@@ -294,11 +272,9 @@ def _add_features(protocols: Any) -> None:
         protocols, "features", "feature extractors, fitted to the same articles and measured on others",
         "aggregator_lab.cli.comparisons:compare_features", example="labeled.jsonl",
     )  # fmt: skip
-    command.add_argument("files", nargs="+", metavar="FILE", help="copies: articles with a `cluster` each")
-    command.add_argument(
-        "--corpus", metavar="FILE", action="append", required=True,
-        help="unlabeled articles: every second one is fitted to, the others are the background; repeatable",
-    )  # fmt: skip
+    _add_files(command, "copies: articles with a `cluster` each")
+    corpus = "unlabeled articles: every second one is fitted to, the others are the background"
+    _add_files_option(command, "--corpus", corpus, required=True)
     _add_files_option(command, "--pairs", "human-judged pairs")
     _add_files_option(command, "--events", "articles with an event in `cluster` each, for related articles")
     command.add_argument(
@@ -311,9 +287,7 @@ def _add_features(protocols: Any) -> None:
         help="use N articles of the corpus, evenly spaced (default 4000)",
     )  # fmt: skip
     _add_per_label_option(command)
-    add_column_option(command, COLUMNS)
-    _add_json_option(command)
-    add_settings_options(command, ("models_dir", *LOG_SETTINGS))
+    _add_common_options(command, "models_dir", *LOG_SETTINGS)
 
 
 def _add_open_benchmark(protocols: Any) -> None:
@@ -330,10 +304,11 @@ def _add_open_benchmark(protocols: Any) -> None:
     add_settings_options(command, LOG_SETTINGS)
 
 
-def _add_common_options(command: argparse.ArgumentParser) -> None:
+def _add_common_options(command: argparse.ArgumentParser, *settings: str) -> None:
+    """Add columns, JSON and these settings; without any, those of the duplicate rule, with its profiles."""
     add_column_option(command, COLUMNS)
     _add_json_option(command)
-    add_settings_options(command, POLICY_SETTINGS, profiles=True)
+    add_settings_options(command, settings or POLICY_SETTINGS, profiles=not settings)
 
 
 def _add_errors_option(command: argparse.ArgumentParser) -> None:
@@ -343,26 +318,16 @@ def _add_errors_option(command: argparse.ArgumentParser) -> None:
 
 
 def _add_input_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
+    _add_files(command, "articles with a `cluster` each")
+    _add_files_option(command, "--background", "unlabeled articles that are stored first")
     command.add_argument(
         "--orders", metavar="N", type=positive_int, default=1,
         help="number of random orders (default 1)",
     )  # fmt: skip
-
-
-def _add_html_option(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--html", metavar="PATH", default="",
+        "--html", metavar="PATH", type=input_file, default="",
         help="directory or tar archive with the page of each id; texts are extracted from the pages",
     )  # fmt: skip
-
-
-class _Elsewhere(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        parser.error("thresholds: `aggregator evaluate near-duplicates FILE --calibrate` (needs clusters).")
-
-
-def _add_calibration_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--calibrate", action="store_true", help="report the thresholds that these labels support, per score"
     )
@@ -370,6 +335,11 @@ def _add_calibration_options(command: argparse.ArgumentParser) -> None:
         "--plot", metavar="FILE",
         help="--calibrate, and draw precision and recall per threshold as .png or .svg (needs matplotlib)",
     )  # fmt: skip
+
+
+class _Elsewhere(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        parser.error("thresholds: `aggregator evaluate near-duplicates FILE --calibrate` (needs clusters).")
 
 
 def _add_per_label_option(command: argparse.ArgumentParser) -> None:
@@ -390,8 +360,21 @@ def _add_processes_option(command: argparse.ArgumentParser, what: str) -> None:
     )  # fmt: skip
 
 
-def _add_files_option(command: argparse.ArgumentParser, flag: str, help: str) -> None:
-    command.add_argument(flag, metavar="FILE", action="append", default=[], help=f"{help}; repeatable")
+def _add_files(command: argparse.ArgumentParser, help: str, nargs: str = "+") -> None:
+    command.add_argument("files", nargs=nargs, metavar="FILE", type=input_file, help=help)
+
+
+def _add_files_option(command: argparse.ArgumentParser, flag: str, help: str, required: bool = False) -> None:
+    command.add_argument(
+        flag, metavar="FILE", type=input_file, action="append", default=[], required=required,
+        help=f"{help}; repeatable",
+    )  # fmt: skip
+
+
+def input_file(name: str) -> str:
+    """The path of an input; a name that is not here is looked up in the development data."""
+    found = os.path.join(path_variable(DATA_VARIABLE), name)
+    return found if not os.path.exists(name) and os.path.exists(found) else name
 
 
 def comma_separated(parse_item: Callable[[str], Any]) -> Callable[[str], list[Any]]:

@@ -146,7 +146,11 @@ def make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.St
             else:
                 arguments[name] = request.match_info[name]
         if endpoint.shared:
-            body = await shared_body(request, lambda _: _encoded(endpoint.handler(**arguments)))
+
+            async def encoded(_: object) -> bytes:
+                return encode(await endpoint.handler(**arguments)) + b"\n"
+
+            body = await shared_body(request, encoded)
             return conditional_response(request, body, JSON_TYPE, charset=None)
         result = await endpoint.handler(**arguments)
         if isinstance(result, web.StreamResponse):
@@ -175,10 +179,6 @@ def make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.St
         return await call(request, query)
 
     return handle
-
-
-async def _encoded(result: Awaitable[Struct]) -> bytes:
-    return encode(await result) + b"\n"
 
 
 def _timeout_error(request: web.Request, timeout_s: float) -> AggregatorError:

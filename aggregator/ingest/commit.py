@@ -137,7 +137,7 @@ class Committer:
             if self._dual_writer is not None:
                 if plan.replaced is not None:
                     await self._dual_writer.replicate_removal([plan.replaced])
-                await self._dual_writer.drop_record(plan.superseded_number)
+                await self._dual_writer.drop_records([plan.superseded_number])
         for older in plan.older_versions:
             removed = await self._index.articles.remove_older(
                 older.space, older.binding.id, below_number=plan.latest_number

@@ -67,7 +67,7 @@ class DualWriter:
         await self._reconcile(list(dict.fromkeys((*posted_by_hash, *moved))), records, {})
         inserted = [item for item in missing if item.record.number in records]
         for item in await self.find_missing(inserted) if inserted else ():  # it left the serving spaces
-            await self.drop_record(item.record.number)
+            await self.drop_records([item.record.number])
         return [item for item in missing if item.record.number not in records]
 
     async def find_missing(self, posted: Sequence[PostedArticle]) -> list[PostedArticle]:
@@ -108,17 +108,16 @@ class DualWriter:
         )
         members = [rows[i : i + 16] for i in range(0, len(rows), 16)]
         await self._reconcile(list(dict.fromkeys([*removed_by_hash, *members])), {}, removed_by_hash)
-        for space in self._index.shadow_spaces:
-            await self._index.records.delete({b.number: space for b in removed_by_hash.values()})
+        await self.drop_records([binding.number for binding in removed_by_hash.values()])
 
     async def ensure_absent(self, id_: str) -> None:
         """Remove the shadow bindings of an id that the serving spaces do not contain."""
         await self._reconcile([keys.id_hash(id_)], {}, {})
 
-    async def drop_record(self, number: int) -> None:
-        """Delete the shadow record of a version that was replaced."""
+    async def drop_records(self, numbers: Sequence[int]) -> None:
+        """Delete the shadow records of versions that were removed or replaced."""
         for space in self._index.shadow_spaces:
-            await self._index.records.delete({number: space})
+            await self._index.records.delete(dict.fromkeys(numbers, space))
 
     async def update_metadata(self, record: ArticleRecord) -> None:
         """Copy the metadata of a serving record whose version is in the shadow spaces."""

@@ -83,6 +83,7 @@ def _print_steps(done: int, settings: Settings, former: str = "INDEX", *_: str) 
     directory = settings.migration_models_dir or "DIR"
     for number, step in enumerate(STEPS, 1):
         mark = "done" if number <= done else "next" if number == done + 1 else "    "
+        mark = "not checked:" if number == done == 3 else mark  # of 1 and 2 the store has records
         text = with_options(step.format(directory=directory, former=former), settings)
         print(f"{mark} {number}. {text}.", file=sys.stderr)
 
@@ -111,8 +112,8 @@ async def _copy_to_shadow(
     if unwritten := [s for s in index.all_spaces if s not in registry or not registry[s].written]:
         variable = f"AGGREGATOR_MIGRATION_MODELS_DIR={service.settings.migration_models_dir}"
         raise ConfigurationError(
-            f"not done 1. The running service does not write to {', '.join(unwritten)}. Restart it with "
-            f"{variable} first; nothing was copied there."
+            f"not done 1. The service that runs, or ran last, does not write to {', '.join(unwritten)}. "
+            f"Start it with {variable} first; nothing was copied there."
         )
     if not await _copy(args, service, index, writer, rejected):
         return False
@@ -167,8 +168,8 @@ def _summary(stats: BackfillStats, sources: Sequence[str], targets: Sequence[str
 async def _delete(args: argparse.Namespace, settings: Settings) -> int:
     """Exit code 1 if the user does not confirm. Raises ConfigurationError for an index that is in use."""
     async with open_service(with_running_store_url(settings, creates=False)) as service:
-        registry = await spaces.registry_of(service.store).read()
-        used = {*service.articles.index.all_spaces, *await service.articles.foreign_index.used_elsewhere()}
+        registry, foreign = await spaces.registry_of(service.store).read(), service.articles.foreign_index
+        used = {*service.articles.index.all_spaces, *await foreign.used_elsewhere()}
         if args.delete in used:
             users = "these settings, or by a service that runs or ended in the last minute"
             raise ConfigurationError(f"index: {args.delete} is used by {users}; nothing was deleted.")
@@ -179,9 +180,7 @@ async def _delete(args: argparse.Namespace, settings: Settings) -> int:
         found = await spaces.count_articles(service.store, args.delete, registry[args.delete])
         span = f", arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"
         question = f"{args.delete}: about {found.articles} articles{span if found.articles else ''}"
-        question += (
-            spaces.STREAM_READ if args.delete in await service.articles.foreign_index.leftovers() else ""
-        )
+        question += spaces.STREAM_READ if args.delete in await foreign.leftovers() else ""
         if not args.yes:
             print(f"{question}. Type {args.delete} to delete them:", end=" ", flush=True)
             if sys.stdin.readline().strip() != args.delete:

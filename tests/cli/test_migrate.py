@@ -38,6 +38,7 @@ def test_the_embedded_store_of_a_running_service_is_used(
     assert "1 articles examined, 0 could not be copied." in said
     assert "done 2. " in said
     assert "next 3. stop every process" in said
+    assert "done 2. " in served and "not checked: 3. stop every process" in served  # it runs without
     assert f"next 4. when no return is wanted: set models_dir = {tmp_path}" in served
     assert [f"{invalid}:{number}: " in reported for number in range(1, 4)] == [False, True, True]
     assert re.search(r"xx\.\w+ is used by a service that runs or .*; these are not its settings", forgotten)
@@ -80,8 +81,8 @@ def test_nothing_is_copied_before_the_service_writes_to_both_indexes(
             capsys.readouterr()
             assert run("migrate", *options) == 2
             said = capsys.readouterr().err
-            assert "not done 1. The running service does not write to " in said
-            assert f"Restart it with AGGREGATOR_MIGRATION_MODELS_DIR={tmp_path} first; nothing was" in said
+            assert "not done 1. The service that runs, or ran last, does not write to " in said
+            assert f"Start it with AGGREGATOR_MIGRATION_MODELS_DIR={tmp_path} first; nothing was" in said
             assert "done 2." not in said
         with urlopen(f"{url}/readyz") as response:
             assert response.status == 200

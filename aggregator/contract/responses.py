@@ -175,7 +175,7 @@ class WebhooksOut(Struct):
 class StoreOut(Struct):
     """State of the store."""
 
-    kind: Annotated[str, doc("Kind of the store.", "valkey")]
+    kind: Annotated[str, doc("memory, embedded, redis (or Valkey) or redis-cluster.", "embedded")]
     version: Annotated[str, doc("Version.", "0.1.0")]
     memory_bytes: Annotated[int, doc("Memory that the store uses, bytes.", 52428800)]
     durability: Annotated[str, doc("What survives a crash.", "append-only log, at most 1 s is lost")]

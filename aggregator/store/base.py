@@ -118,7 +118,7 @@ class StoreInfo:
     ``problem``: why it does not accept writes; ``warning``: what else is wrong. One sentence each, or None.
     """
 
-    kind: str  # "memory" | "redis" | "redis-cluster"
+    kind: str  # "memory" | "embedded" | "redis" | "redis-cluster"
     version: str
     memory_bytes: int
     durability: str  # one clause in plain words

@@ -270,12 +270,12 @@ def find_configuration_errors(node: Node, *, cluster: bool) -> list[str]:
     return found
 
 
-def summarize(nodes: Sequence[Node], *, cluster: bool) -> StoreInfo:
+def summarize(nodes: Sequence[Node], kind: str) -> StoreInfo:
     """The StoreInfo of all ``nodes`` (at least one)."""
     problem = next(filter(None, map(find_problem, nodes)), None)
     used, limits = zip(*map(memory_of, nodes), strict=True)
     return StoreInfo(
-        kind="redis-cluster" if cluster else "redis",
+        kind=kind,
         version=", ".join(sorted({describe_version(node) for node in nodes})),
         memory_bytes=sum(used),
         durability="; ".join(sorted({describe_durability(node) for node in nodes})),

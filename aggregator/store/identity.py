@@ -144,6 +144,8 @@ class StoreMemory:
         """
         self._path, self._name, self._serving = path, memory_name(url, path.parent), serving
         self._keys_key, self._format_entry = keys_key, format_entry
+        if self._name == "embedded":
+            store.kind = self._name
         self._known = read_memory(path).get(self._name)
         self._store, self.keys = store, WATCHED_KEYS
         await self.observe()

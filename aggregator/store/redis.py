@@ -219,6 +219,7 @@ class RedisStore:
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client
+        self.kind = "redis-cluster" if client.is_cluster else "redis"  # or "embedded" (``identity.py``)
         self.leave_moved_server, self.reconnect = client.leave_moved_server, client.reconnect
         self.refusal = ""  # why nothing may be written, one sentence (``identity.py``)
         # In order, on a cluster within each hash slot.
@@ -331,14 +332,13 @@ class RedisStore:
 
     async def info(self) -> StoreInfo:
         """State of the server or of all primaries; never raises."""
-        kind = "redis-cluster" if self._client.is_cluster else "redis"
         try:
             nodes = await self._client.nodes()
-            found = summarize(nodes, cluster=self._client.is_cluster)
+            found = summarize(nodes, self.kind)
             if any(node.info.get("role") == "slave" for node in nodes):  # by a connection that was in use
                 await self.reconnect()
         except StoreUnavailable as error:
-            return StoreInfo(kind, "", 0, "unknown while it is unavailable", False, str(error))
+            return StoreInfo(self.kind, "", 0, "unknown while it is unavailable", False, str(error))
         if any(cannot_append(node) and node.disk is None for node in nodes):
             try:
                 await self.commit(_PROBE)

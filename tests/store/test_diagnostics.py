@@ -187,14 +187,14 @@ def test_a_log_that_is_not_rewritten_is_a_warning() -> None:
     assert "cannot be rewritten" in str(find_warning(replace(off, disk=DiskSpace(Path("d"), 10**9, 10**12))))
     assert find_warning(replace(off, disk=DiskSpace(Path("d"), 10**11, 10**12))) is None
     assert "could not rewrite" in str(find_warning(node(aof_last_bgrewrite_status="err")))
-    assert summarize([node(aof_last_bgrewrite_status="err")], cluster=False).ready
+    assert summarize([node(aof_last_bgrewrite_status="err")], "redis").ready
 
 
 def test_a_healthy_server_has_no_problem() -> None:
     """No problem, no configuration error, ready."""
     assert find_problem(node()) is None
     assert find_configuration_errors(node(), cluster=False) == []
-    assert summarize([node()], cluster=False).ready
+    assert summarize([node()], "redis").ready
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_problems_are_one_sentence_with_the_address(changes: dict[str, Any], mes
 
     assert sentence is not None
     assert message in sentence and "here:1" in sentence
-    assert summarize([node(), node(**changes)], cluster=True).problem == sentence
+    assert summarize([node(), node(**changes)], "redis-cluster").problem == sentence
 
 
 @pytest.mark.parametrize(
@@ -287,12 +287,12 @@ def test_durability_is_described_in_plain_words(enabled: int, config: dict[str, 
 
 def test_a_cluster_is_summarized_over_its_primaries() -> None:
     """Memory adds up; versions and durability are listed once each."""
-    info = summarize([node(), node(valkey_version="9.1.2"), node()], cluster=True)
+    info = summarize([node(), node(valkey_version="9.1.2"), node()], "redis-cluster")
 
     assert info.kind == "redis-cluster"
     assert (info.memory_bytes, info.limit_bytes) == (300, 0)
-    limited = summarize([node(maxmemory=1000), node(maxmemory=2000)], cluster=True)
+    limited = summarize([node(maxmemory=1000), node(maxmemory=2000)], "redis-cluster")
     assert (limited.memory_bytes, limited.limit_bytes) == (200, 3000)
-    assert summarize([node(maxmemory=1000), node()], cluster=True).limit_bytes == 0
+    assert summarize([node(maxmemory=1000), node()], "redis-cluster").limit_bytes == 0
     assert info.version == "Redis 7.2.4, Valkey 9.1.2"
     assert describe_version(Node("x", {}, {})) == "Redis of unknown version"

@@ -104,6 +104,18 @@ def test_a_memory_names_addresses_without_passwords() -> None:
 
 
 @pytest.mark.integration
+async def test_an_embedded_store_is_named_as_such(valkey_url: str, tmp_path: Path) -> None:
+    """In ``/readyz`` and on the page of the service, which know another server by its protocol."""
+    store = open_patient_store(valkey_url)
+    await begun(store, tmp_path)
+    assert (await store.info()).kind == "redis"
+    url = f"unix://{tmp_path}/store.sock"
+    await StoreMemory().begin(store, tmp_path / MEMORY_NAME, url, KEYS_KEY, FORMAT, serving=False)
+    assert (await store.info()).kind == "embedded"
+    await store.close()
+
+
+@pytest.mark.integration
 async def test_a_memory_that_cannot_be_written_is_one_warning(
     valkey_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from fnmatch import translate
 from functools import lru_cache
 from math import inf
@@ -151,12 +152,11 @@ class PolicyProfiles:
 
     def named(self, name: str) -> Profile:
         """The profile of this name. Raises InvalidInput that lists the known names."""
-        found = self._by_name.get(name)
-        if found is None:
-            raise InvalidInput(
-                f"policy: unknown profile {name[:80]!r}; known: {', '.join(self.names)}.", field="policy"
-            )
-        return found
+        if name not in self._by_name:
+            near = [f" did you mean {near!r}?" for near in get_close_matches(name[:80], self.names, n=1)]
+            known = f"unknown profile {name[:80]!r};{''.join(near)} known: {', '.join(self.names)}."
+            raise InvalidInput(f"policy: {known}", field="policy")
+        return self._by_name[name]
 
     def select(self, name: str, source: str) -> Profile:
         """The profile that a request named, or that of ``source``. Raises InvalidInput for unknown names."""

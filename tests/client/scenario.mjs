@@ -36,6 +36,8 @@ result.lost_batch_undone = [await client.undo(inBatch), ...(await rejection(clie
 result.timeout = short(await impatient.submit(hanging));
 result.timeout_closed = await rejection(strict.submit(hanging));
 result.refused = short(await client.submit({ id: "empty" }));
+const unknown = { id: "policy", title: "Ferry", policy: "defualt" };
+result.policy = [short(await client.submit(unknown)), short((await client.submitMany([unknown]))[0])];
 result.related = (await client.related(original.id)).map((item) => item.id);
 result.related_to = (await client.relatedTo({ text: original.text })).map((item) => item.id);
 result.related_to_ids = (await client.relatedToIds([{ id: original.id, read_at: "2026-11-20T08:00:00Z" }, "absent"])).not_found;

@@ -62,6 +62,10 @@ async def run(url: str, deadline_s: float, articles: Mapping[str, Article]) -> d
         result["timeout"] = short(await impatient.submit(articles["hanging"]))
         result["timeout_closed"] = await rejection(strict.submit(articles["hanging"]))
         result["refused"] = short(await client.submit({"id": "empty"}))
+        unknown = {"id": "policy", "title": "Ferry", "policy": "defualt"}
+        result["policy"] = [
+            short(await client.submit(unknown)), short((await client.submit_many([unknown]))[0])
+        ]  # fmt: skip
         result["related"] = [item.id for item in await client.related(original["id"])]
         result["related_to"] = [item.id for item in await client.related_to({"text": original["text"]})]
         result["related_to_ids"] = (

@@ -167,6 +167,22 @@ async def test_a_refused_key(key: str, caplog: pytest.LogCaptureFixture) -> None
 
 
 @pytest.mark.parametrize("mode", ["open", "closed"])
+async def test_an_unknown_policy(mode: Any) -> None:
+    """It is no fault of the article, which is unchecked: the answer names the profile that was meant."""
+    async with (
+        real_service() as (url, crawler, _),
+        Client(url, key=crawler, deadline_s=30, on_failure=mode) as client,
+    ):
+        article = {**ARTICLE, "policy": "defualt"}
+        decisions = [await client.submit(article), *await client.submit_many([article])]
+        assert {(d.verdict, d.kind, d.keep) for d in decisions} == {("unknown", "policy", True)}
+        assert {d.problem for d in decisions} == {
+            "policy: unknown profile 'defualt'; did you mean 'default'? known: default."
+        }
+        assert client.counts == {"unchecked": 2, "unchecked/policy": 2}
+
+
+@pytest.mark.parametrize("mode", ["open", "closed"])
 async def test_an_invalid_article(mode: Any) -> None:
     """The same in both modes, alone and in a batch: the service did answer. It is counted as rejected."""
     async with (

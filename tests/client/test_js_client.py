@@ -62,6 +62,7 @@ EXPECTED = {
     "timeout": ["unknown", True, None, None, "timeout"],
     "timeout_closed": ["Unavailable", "timeout"],
     "refused": ["refused", True, None, None, "refused"],
+    "policy": [["unknown", True, None, None, "policy"]] * 2,
     "related_to_ids": ["absent"],
     "related_to_each": 1,
     "related_limit": 0,
@@ -81,7 +82,7 @@ FORWARDED = ("Content-Type", "X-Repeats-Ms")
 LOG = [
     "1 of 6 articles rejected by the service",
     "1 of 1 articles passed unchecked: timeout 1",
-    "at the end: 2 of 25 articles rejected by the service",
+    "at the end: 2 of 27 articles passed unchecked: policy 2",
     "at the end: 1 of 1 articles passed unchecked: timeout 1",
 ]
 

@@ -15,11 +15,14 @@ from itemadapter import ItemAdapter
 from scrapy.exceptions import CloseSpider, DropItem
 from scrapy.utils.test import get_crawler
 
+from aggregator.app import open_service
+from aggregator.settings import Settings
 from aggregator_client.errors import ConfigurationError
 from aggregator_client.scrapy_pipeline import NewsDedupPipeline
 from tests.client import misbehaving
 from tests.client.test_connection import VERDICT, Gate
 from tests.support.factories import story
+from tests.support.fake_service import serving as http_serving
 from tests.support.server_fixture import serving
 
 ORIGINAL = {"id": "a", "canonical_id": "a", "distance": 0, "overlap": 1.0, "rule": "exact"}
@@ -124,6 +127,27 @@ async def test_an_item_with_an_unreadable_date_is_checked(caplog: pytest.LogCapt
         "an item has nothing in 'maintext' or 'html', so that only a headline can be checked: "
         "its page has no text, or NEWSDEDUP_FIELDS has to name other fields"
     ]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("mode", ["open", "closed"])
+async def test_an_unknown_policy_of_one_item_loses_no_item(mode: str, tmp_path: Path) -> None:
+    """As a wrong key: it is no fault of the item, which passes unchecked, or is held failing closed."""
+    held = tmp_path / "held.jsonl"
+    async with open_service(Settings(store_url="memory")) as service, http_serving(service) as client:
+        url, fields = str(client.make_url("")), {"policy": "dedup_policy"}
+        dedup = pipeline(URL=url, FIELDS=fields, ON_FAILURE=mode, HELD=str(held), DEADLINE=60)
+        item = {"id": "a", "text": story(1), "dedup_policy": "defualt"}
+        if mode == "open":
+            assert (await dedup.process_item(item))["dedup"]["verdict"] == "unknown"
+        else:
+            with pytest.raises(DropItem, match=r"held in .*; did you mean 'default'"):
+                await dedup.process_item(item)
+            assert '"policy": "defualt"' in held.read_text()
+        await dedup.close_spider()
+
+    counts = dedup._stats.get_stats() if dedup._stats is not None else {}
+    assert (counts.get("newsdedup/unchecked/policy"), counts.get("newsdedup/rejected")) == (1, None)
 
 
 @pytest.mark.services

@@ -51,7 +51,9 @@ def test_the_name_of_the_request_takes_precedence() -> None:
 
 def test_an_unknown_name_is_an_error_with_the_known_names() -> None:
     """The name is quoted, shortened."""
-    with pytest.raises(InvalidInput, match="unknown profile 'agenci'; known: default, agency, reprint") as e:
+    with pytest.raises(
+        InvalidInput, match=r"'agenci'; did you mean 'agency'\? known: default, agency, reprint"
+    ) as e:
         PROFILES.select("agenci", "Quill Wire")
     with pytest.raises(InvalidInput) as long:
         PROFILES.named("x" * 1000)

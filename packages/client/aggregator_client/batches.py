@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from aggregator_client.connection import INITIAL_BACKOFF_S, MAX_BACKOFF_S, UNREACHED_KINDS, Connection
-from aggregator_client.decision import Decision, decode_line_decision
+from aggregator_client.decision import Decision, decode_line_decision, rejection
 from aggregator_client.errors import ConfigurationError, InputTooLarge, InvalidInput, NotFound, Unavailable
 from aggregator_client.transport import has_too_many_lines, retry
 
@@ -23,7 +23,6 @@ async def submit_lines(
     nothing answers at the address, in seconds. A server of another kind is asked once.
     """
     results: list[Result] = [Unavailable("The article was not sent.")] * len(lines)
-
     attempts, started_s = 0, time.monotonic()
 
     async def attempt(left_s: float) -> None:
@@ -72,14 +71,14 @@ async def _post_batch(
         return _parse_answer(answer.body, len(lines))
     except InputTooLarge as error:
         if len(lines) == 1:
-            return [Decision("refused", problem=str(error), kind="refused")]
+            return [rejection(error)]
         half = len(lines) // 2
         return [
             *await _post_batch(connection, lines[:half], query, left_s, unreached_s, repeats_s),
             *await _post_batch(connection, lines[half:], query, left_s, unreached_s, repeats_s),
         ]
     except (InvalidInput, NotFound) as error:
-        return [Decision("refused", problem=str(error), kind="refused")] * len(lines)
+        return [rejection(error)] * len(lines)
     except (Unavailable, ConfigurationError) as error:
         return [error] * len(lines)
 

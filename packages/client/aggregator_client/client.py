@@ -34,15 +34,9 @@ from aggregator_client.decision import (
     Decision,
     decode_decision,
     encode_article,
+    rejection,
 )
-from aggregator_client.errors import (
-    ClientError,
-    ConfigurationError,
-    InvalidInput,
-    NotFound,
-    TakenDown,
-    Unavailable,
-)
+from aggregator_client.errors import ClientError, ConfigurationError, InvalidInput, NotFound, Unavailable
 from aggregator_client.outcomes import Outcomes
 from aggregator_client.reading import Reader, check_is_list, path_of
 
@@ -154,7 +148,7 @@ class Client(Reader, AbstractAsyncContextManager["Client"]):
                 try:
                     batch.append(self._encode(article))
                 except InvalidInput as error:
-                    batch.append(Decision("refused", problem=str(error), kind="refused"))
+                    batch.append(rejection(error))
                 if len(batch) == BATCH_LINES:
                     await self._submit_batch(batch, dry_run, decisions)
                     batch = []
@@ -260,8 +254,7 @@ class Client(Reader, AbstractAsyncContextManager["Client"]):
             answer = await self._connection.request("POST", path, self._encode(article), self._deadline_s)
             decision = decode_decision(answer.body)
         except (InvalidInput, NotFound) as error:
-            kind = TAKEN_DOWN if isinstance(error, TakenDown) else "refused"
-            decision = Decision("refused", problem=str(error), kind=kind)
+            decision = rejection(error)
         except (Unavailable, ConfigurationError) as error:
             decision = _without_verdict(error)
             if not self._fails_open:

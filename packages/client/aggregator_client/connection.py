@@ -219,4 +219,4 @@ class Connection:
             return Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator")
         if problem.code == TAKEN_DOWN:
             return TakenDown(detail)
-        return NotFound(detail) if answer.status in (404, 410) else InvalidInput(detail)
+        return NotFound(detail) if answer.status in (404, 410) else InvalidInput(detail, field=problem.field)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from aggregator_client.dates import MAX_YEAR, MIN_YEAR, with_parsed_date
-from aggregator_client.errors import InvalidInput, Unavailable
+from aggregator_client.errors import InvalidInput, NotFound, TakenDown, Unavailable
 from aggregator_client.surrogates import whole_text
 from aggregator_client.wire import ArticleIn, OffsetDatetime, Problem, VerdictName, VerdictOut
 
@@ -27,13 +27,13 @@ class Decision:
     """The verdict on one article.
 
     Attributes:
-        verdict: "unknown" if the service did not answer and the client fails open; "refused" if it rejected
-            the article.
+        verdict: "unknown" if the service did not answer and the client fails open, or has no profile with the
+            name that the article gives as ``policy``; "refused" if it rejected the article.
         answer: The whole answer; None if unknown or refused.
         stored: Whether ``undo`` would remove it: this call stored it first, to be kept (``answer.created``).
             A duplicate is ``answer.stored``, too.
         problem: Why ``answer`` is None, in one sentence.
-        kind: Likewise, in one word: "refused", "taken_down", or the ``kind`` of ``Unavailable``.
+        kind: Likewise, in one word: "refused", "taken_down", "policy", or the ``kind`` of ``Unavailable``.
     """
 
     verdict: VerdictName | Literal["unknown", "refused"]
@@ -105,9 +105,8 @@ def encode_article(
 class JsonDates:
     """Converts the dates of articles that are JSON already.
 
-    ``unread``: how many were left out; ``example``: the first of these.
-
-    ``zone``: where times without an offset are local.
+    ``zone``: where times without an offset are local. ``unread``: how many were left out; ``example``: the
+    first of these.
     """
 
     def __init__(self, zone: tzinfo | None = None) -> None:
@@ -166,15 +165,24 @@ def decode_decision(data: bytes) -> Decision:
 def decode_line_decision(data: bytes) -> Decision:
     """The Decision for one line of a batch answer. Raises Unavailable if the line must be retried."""
     try:
-        line = _decode_line_status(data)
+        problem = _decode_line_status(data).error
     except msgspec.MsgspecError:
         raise Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator") from None
-    if line.error is None:
+    if problem is None:
         return decode_decision(data)
-    if line.error.status in (408, 429) or line.error.status >= 500:
-        raise Unavailable(line.error.detail, kind_of_problem(line.error))
-    kind = TAKEN_DOWN if line.error.code == TAKEN_DOWN else "refused"
-    return Decision("refused", problem=line.error.sentences, kind=kind)
+    if problem.status in (408, 429) or problem.status >= 500:
+        raise Unavailable(problem.detail, kind_of_problem(problem))
+    if problem.code == TAKEN_DOWN:
+        return rejection(TakenDown(problem.sentences))
+    return rejection(InvalidInput(problem.sentences, field=problem.field))
+
+
+def rejection(error: InvalidInput | NotFound) -> Decision:
+    """The Decision on an article that was not accepted; its policy is no part of it."""
+    if isinstance(error, InvalidInput) and error.field == "policy":
+        return Decision("unknown", problem=str(error), kind="policy")
+    kind = TAKEN_DOWN if isinstance(error, TakenDown) else "refused"
+    return Decision("refused", problem=str(error), kind=kind)
 
 
 def problem_of(data: bytes) -> Problem | None:

@@ -44,10 +44,10 @@ stored. Needs Scrapy >= 2.14 and its asyncio reactor (the default).
 No item passes unchecked unseen: each is counted in the crawl's stats (``newsdedup/checked`` and its parts by
 verdict, ``newsdedup/unchecked`` and its parts by reason such as ``newsdedup/unchecked/timeout``), reported by
 a warning at most once a minute, and by an error at the end if more than 1 % passed. An item that the service
-rejects, such as one without a text, passes in both modes and is counted as ``newsdedup/rejected``. An item of
-an untrusted source is dropped as duplicates are. A dropped item is logged in one line, with the rule
-(exact, hamming, overlap), the share of its words that it adds, and its problems.
-Those of all items are counted as ``newsdedup/problem/NAME`` and logged in one line at the end.
+rejects, such as one without a text, passes in both modes and is counted as ``newsdedup/rejected``; one with
+an unknown policy is unchecked. An item of an untrusted source is dropped as duplicates are. A dropped item is
+logged in one line, with the rule (exact, hamming, overlap), the share of its words that it adds, and its
+problems. Those of all are counted as ``newsdedup/problem/NAME`` and logged in one line at the end.
 """
 
 from __future__ import annotations
@@ -159,9 +159,11 @@ class NewsDedupPipeline:
         article = self._to_article(ItemAdapter(item))
         try:
             decision = await self._client.submit(article)
-        except (Unavailable, ConfigurationError) as error:  # failing closed
+        except (Unavailable, ConfigurationError) as error:
+            decision = Decision("unknown", problem=str(error))
+        if self._fails_closed and decision.verdict == "unknown":
             self._hold(article, item)
-            raise _dropped(article, f"held in {self._held_path}: {error}") from None
+            raise _dropped(article, f"held in {self._held_path}: {decision.problem}")
         if decision.kind == "refused":  # an article that cannot be checked must not be lost
             log.info("%s was rejected and passes: %s", _name_of(article), decision.problem)
         if decision.kind == TAKEN_DOWN:

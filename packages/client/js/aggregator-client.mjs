@@ -351,8 +351,7 @@ export class Client {
       result = decisionOf(parse(answer.text));
     } catch (error) {
       if (error instanceof Rejected && error.status !== 401 && error.status !== 403) {
-        const kind = error.problem?.code === TAKEN_DOWN ? TAKEN_DOWN : "refused";
-        return this._settle(undecided("refused", error.message, kind));
+        return this._settle(rejection(error.message, error.problem));
       }
       result = /** @type {Error} */ (error);
     }
@@ -632,6 +631,13 @@ function undecided(verdict, problem, kind) {
   return { verdict, answer: null, stored: false, problem, kind, keep, id: null, canonicalId: null };
 }
 
+/** Of an article that was not accepted; its policy is no part of it.
+ * @param {string} message @param {Problem | null} problem @returns {Decision} */
+function rejection(message, problem) {
+  if (problem?.field === "policy") return undecided("unknown", message, "policy");
+  return undecided("refused", message, problem?.code === TAKEN_DOWN ? TAKEN_DOWN : "refused");
+}
+
 /** @param {string} line @returns {Decision | Error} */
 function lineDecisionOf(line) {
   try {
@@ -639,8 +645,7 @@ function lineDecisionOf(line) {
     if (!row.error) return decisionOf(row);
     const retryable = row.error.status === 408 || row.error.status === 429 || row.error.status >= 500;
     if (retryable) return new Unavailable(row.error.detail, kindOf(row.error));
-    const kind = row.error.code === TAKEN_DOWN ? TAKEN_DOWN : "refused";
-    return undecided("refused", sentencesOf(row.error), kind);
+    return rejection(sentencesOf(row.error), row.error);
   } catch (error) {
     return /** @type {Error} */ (error);
   }

@@ -437,9 +437,7 @@ def test_headlines_alone_remove_nothing_unless_asked(
     assert read_lines(tmp_path / "out" / "deduplicated.jsonl") == given
     assert groups(tmp_path / "out") == {frozenset("02"), frozenset("13")}
     said = capsys.readouterr().err
-    assert (
-        f"{source}: no row has a text or html: the columns are id, title, body; map one with --column" in said
-    )
+    assert f"{source}: no column is text, source, published_at; unused: body; map them" in said
     assert "rows without a text or html: 4; removed only with --by-headline" in said
     assert run(tmp_path / "asked", source, "--by-headline") == 0
     assert read_lines(tmp_path / "asked" / "deduplicated.jsonl") == given[:2]
@@ -468,7 +466,7 @@ def test_rows_without_a_text_stay_beside_files_that_have_texts(
         "b2",
     ]
     said = capsys.readouterr().err
-    assert f"{second}: no row has a text or html: the columns are id, title, body; map one with" in said
+    assert f"{second}: no column is text, source, published_at; unused: body; map them" in said
     assert f"{first}: " not in said and "rows without a text or html: 3; removed only" in said
     assert run(tmp_path / "asked", first, second, "--by-headline") == 0
     assert len(read_lines(tmp_path / "asked" / "deduplicated.jsonl")) == 2
@@ -492,7 +490,7 @@ def test_a_column_is_used_in_the_files_that_have_it(
 
     assert run(tmp_path / "out", first, second, "--column", "text=body") == 0
     assert len(read_lines(tmp_path / "out" / "deduplicated.jsonl")) == 4
-    assert "no row has a text" not in capsys.readouterr().err
+    assert "no column is text" not in capsys.readouterr().err
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["rows_with_text"] == 4
     assert run(tmp_path / "other", first, second, "--column", "text=boddy") == 2
     assert "no column 'boddy' for text; the columns are id, title, text, body." in capsys.readouterr().err

@@ -95,8 +95,8 @@ def test_a_named_column_that_does_not_exist(kind: str, tmp_path: Path) -> None:
     if kind == "csv":
         write_csv(Path(file))
     elif kind == "jsonl":
-        write_lines(Path(file), [*ROWS, {"id": "3", "title": "C", "text": "D", "late": "E"}])
-        check_inputs([file], {"html": "late"})
+        write_lines(Path(file), [*ROWS, {"id": "3", "title": "C", "text": "D", "url": "E"}])
+        check_inputs([file], {"html": "url"})
     else:
         pyarrow = pytest.importorskip("pyarrow")
         pytest.importorskip("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(ROWS), file)
@@ -104,6 +104,24 @@ def test_a_named_column_that_does_not_exist(kind: str, tmp_path: Path) -> None:
     assert check_inputs([file], {"text": "title", "title": "text"}) == []
     found = problem(file, text="boddy")
     assert found.startswith(f"column: {file}: no column 'boddy' for text; the columns are id, title, text")
+
+
+def test_columns_that_are_not_used_are_named_once(tmp_path: Path) -> None:
+    """Those of a language or a spelling that no list has: the headline would be missed silently."""
+    files = [str(tmp_path / name) for name in ("a.csv", "b.csv", "c.jsonl")]
+    for file in files[:2]:
+        Path(file).write_text("id,Titel,text,url\n1,Fähre fährt,Die Fähre fährt wieder.,\n", encoding="utf-8")
+    write_lines(Path(files[2]), [{"id": "1", "text": "A", "source": "B"}, {"text": "C", "Datum": "D"}])
+
+    assert check_inputs(files, {}) == [
+        f"{files[0]}: no column is title, published_at; unused: Titel; "
+        "map them, e.g. with --column title=NAME",
+        f"{files[2]}: no column is title, published_at; unused: Datum; "
+        "map them, e.g. with --column title=NAME",
+    ]
+    assert len(check_inputs(files, {"title": "Titel", "published_at": "Datum"})) == 0
+    Path(files[0]).write_text("id,text\n1,A\n")
+    assert check_inputs(files[:1], {}) == []  # nothing could be mapped
 
 
 def test_a_header_in_other_case(tmp_path: Path) -> None:
@@ -130,7 +148,7 @@ def test_two_columns_of_one_name(name: str, separator: str, tmp_path: Path) -> N
     data = "".join(separator.join(line) + "\r\n" for line in lines).encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
 
-    renamed = data.replace(b"text", b"lead", 1)
+    renamed = data.replace(b"text", b"title", 1)
 
     assert problem(str(path)) == f"{path}: two columns are named 'text'; rename one in the header."
     with pytest.raises(InvalidInput, match="two columns are named 'text'"):

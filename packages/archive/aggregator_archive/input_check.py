@@ -16,6 +16,9 @@ from aggregator_archive import rows
 from aggregator_archive.optional_imports import import_optional
 
 CHUNK_BYTES = 1 << 20
+COLUMN_ROWS = 100  # of lines of JSON, whose columns are looked at
+# Fields that the rules compare, each with another one that it can be read of.
+COMPARED_FIELDS = {"text": "html", "title": "html", "source": "url", "published_at": "published_at"}
 
 
 def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[str]:
@@ -35,7 +38,24 @@ def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[
         for columns in _columns(file) if is_table else ():
             _check_table(file, columns, column_names)
     require_columns(files, list(column_names.items()))
-    return list(filter(None, map(encoding_remark, files)))
+    unused: dict[str, str] = {}  # with the first file of each
+    for file in files:
+        names = itertools.chain.from_iterable(itertools.islice(_columns(file), COLUMN_ROWS))
+        remark = unused_columns(list(dict.fromkeys(names)), column_names, "--column {}=NAME")
+        unused.setdefault(remark, f"{file}: {remark}" if remark else "")
+    return list(filter(None, [*map(encoding_remark, files), *unused.values()]))
+
+
+def unused_columns(columns: Sequence[str], column_names: Mapping[str, str], option: str) -> str:
+    """That compared fields have no column, and columns no field, with ``option`` of a field; else empty."""
+    used = [rows.column_of(field, columns, column_names) for field in rows.ARTICLE_FIELDS]
+    fields = {field for field, column in zip(rows.ARTICLE_FIELDS, used, strict=True) if column in columns}
+    lacking = [field for field, other in COMPARED_FIELDS.items() if fields.isdisjoint((field, other))]
+    unused = [column for column in columns if column and column not in used]
+    if not lacking or not unused:
+        return ""
+    what = f"no column is {', '.join(lacking)}; unused: {rows.listed(unused)}"
+    return f"{what}; map them, e.g. with {option.format(lacking[0])}"
 
 
 def encoding_remark(file: str) -> str:

@@ -56,20 +56,6 @@ def row_names(result: DedupeResult) -> Callable[[int], tuple[str, str, int]]:
     return name
 
 
-def files_without_text(result: DedupeResult) -> dict[str, int]:
-    """The files none of whose usable rows has a text, and the first row of each."""
-    first_rows: dict[str, int] = {}
-    with_text, start = set[str](), 0
-    for chunk in result.chunks:
-        file, end = chunk_metadata(chunk)["file"], start + len(np.load(chunk)["kept"])
-        if result.columns.has_text[start:end].any():
-            with_text.add(file)
-        elif end > start:
-            first_rows.setdefault(file, start)
-        start = end
-    return {file: row for file, row in first_rows.items() if file not in with_text}
-
-
 def write_pairs(job: Job, result: DedupeResult) -> None:
     """Write the confirmed pairs, and each row of equal text paired with the first row of its text."""
     columns, confirmed = result.columns, result.confirmed
@@ -185,7 +171,6 @@ def write_results(
     clusters = report.sample_review_clusters(result, job.seed)
     shown = [row for _, *pair in report.example_pairs(result) for row in pair]
     shown += [row for cluster in clusters for row in cluster]
-    shown += (without_text := files_without_text(result)).values()
     articles_by_row, text_columns = write_copy_and_collect(
         staged, result.chunks, choice.is_kept, shown, progress.advance
     )
@@ -193,7 +178,6 @@ def write_results(
     summary = _summarize_run(job, result, choice, bad, worker_count, peak_memory) | {
         "first_bad_row": example,
         "rows_with_text": int(result.columns.has_text.sum()),
-        "files_without_text": {file: list(articles_by_row[row]) for file, row in without_text.items()},
         "text_columns": text_columns,
         "dates": asdict(dates.total(chunk_metadata(chunk)["dates"] for chunk in result.chunks)),
     }

@@ -86,6 +86,20 @@ def test_invalid_rows_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+def test_columns_that_are_not_used_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """As by the command, with the argument that maps them."""
+    table = {"title": ["Evening report"] * 2, "body": ["The bridge is shut.", "Schools lend violins."]}
+
+    assert Deduplicator().run(table)["verdict"] == ["new"] * 2
+    assert capsys.readouterr().err.startswith(
+        "no column is text, source, published_at; unused: body; map them, e.g. with columns={'text': NAME}\n"
+    )
+    mapped = Deduplicator(columns={"text": "body"}).run(
+        {**table, "published_at": [NOON] * 2, "source": ["a", "b"]}
+    )
+    assert mapped["verdict"] == ["new"] * 2 and capsys.readouterr().err == ""
+
+
 def test_rows_without_a_text_are_no_duplicates_unless_asked(capsys: pytest.CaptureFixture[str]) -> None:
     """A frame of two sources of which one has its texts in another column."""
     others = [

@@ -21,7 +21,6 @@ from aggregator_archive.input_check import check_inputs
 from aggregator_archive.job import Job, check_out_dir, discard_empty_work, prepare_work_dir
 from aggregator_archive.output import write_results
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
-from aggregator_archive.rows import column_hint
 
 SMALL_INPUT_BYTES = 1_000_000  # processes would take longer to start
 
@@ -138,8 +137,6 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
     if dates.unread or (undated and summary["within"]):
         effect = f"{undated:,} of {summary['articles']:,} rows are undated: --within does not hold for them"
         print("; ".join(filter(None, [dates.problem(), effect])), file=sys.stderr)
-    for file, columns in summary["files_without_text"].items():
-        print(f"{file}: no row has a text or html{column_hint(columns, 'text')}", file=sys.stderr)
     if bare := summary["articles"] - summary["rows_with_text"]:
         print(f"rows without a text or html: {bare:,}; removed only with --by-headline", file=sys.stderr)
     print(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,6 +11,7 @@ import msgspec
 import numpy as np
 
 from aggregator.errors import InvalidInput
+from aggregator_archive.input_check import unused_columns
 from aggregator_archive.optional_imports import import_optional
 from aggregator_archive.rows import ARTICLE_FIELDS
 
@@ -40,16 +42,17 @@ def read_rows(table: Any) -> Iterator[Row]:
 
 
 def article_fields(
-    table: Any, columns: Mapping[str, str], *needed: Sequence[str]
+    table: Any, columns: Mapping[str, str], *needed: Sequence[str], compared: bool = False
 ) -> Iterator[dict[str, Any]]:
     """Yield the fields of an article of each row (``read_rows``), with values of Python; NaN is none.
 
     ``columns``: field -> name of its column, if it has another name; ``needed``: groups of fields. Raises
-    InvalidInput at the end if no row had one of the columns, or any field of a group.
+    InvalidInput at the end if no row had one of the columns, or any field of a group. ``compared``: reports
+    there the columns that are not used although a compared field has none.
     """
     missing, lacking, seen = set(columns.values()), list(needed), dict[str, None]()
     for row in read_rows(table):
-        if missing or lacking:
+        if missing or lacking or compared:
             missing.difference_update(row)
             lacking = [group for group in lacking if not any(columns.get(f, f) in row for f in group)]
             seen.update(dict.fromkeys(row))
@@ -63,6 +66,8 @@ def article_fields(
             f"columns: no row has {' or '.join(lacking[0])}; the columns are {', '.join(seen)}; name yours "
             f"by columns={{{lacking[0][0]!r}: NAME}}."
         )
+    if compared and (remark := unused_columns(list(seen), columns, "columns={{'{}': NAME}}")):
+        print(remark, file=sys.stderr)
 
 
 def span_ms(name: str, span: object) -> int:

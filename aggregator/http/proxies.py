@@ -12,9 +12,7 @@ If ``public_url`` has a path (https://news.example/dedup), requests are answered
 proxy may remove it; inside, all paths are without it. It is added again where an address leaves the service:
 ``Location``, pages in ``pages/``, the OpenAPI document.
 
-A user header is 401 if it is repeated or unprintable, or comes from another address without a valid key or
-session. Of the rules in ``user_roles`` (``ada@news.example=admin, @newsroom=editor, *=reader``) that for the
-user's name takes precedence, then the highest role of the user's groups, then ``*``.
+Roles of users and what is refused: docs/operating.md, "Users of a proxy".
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The web application over a service, and the HTTP server of one process: serving and graceful shutdown.
 
-uvloop (libuv since 1.45) accepts one connection per listening handle in each turn of the event loop;
-asyncio's own loop accepts the whole backlog. Under load a turn takes 50 ms, so of 1,000 connections that
-wait, with their requests sent already, the last one would wait for 50 s. So several duplicates of a listening
-socket listen, each a handle of its own.
+uvloop (libuv since 1.45) accepts one connection per listening handle in each turn of the event loop, 50 ms
+under load, so several duplicates of a listening socket listen: the last of 1,000 would wait for 50 s.
 """
 
 from __future__ import annotations

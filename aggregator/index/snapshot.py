@@ -6,15 +6,9 @@ key may be present in several; **the newest segment that has a value for it is r
 to the writable segment, so a check of its values, together with the check that it is still open, covers the
 whole stack.
 
-**Sketch width.** A sketch bucket also holds entries of other sketch keys that agree in its bits, so the width
-grows with the segment, one bit at a time (``upkeep/sketch_rehash.py``). Stored value:
-
-    absent             18, as every segment begins
-    "18>19"            rehashing: entries go to buckets of 19 bits, and a look-up reads both widths
-    "19", "19>20" ... "24"
-
-It is read together with the buckets and checked by every commit that decides or appends. So no writer appends
-to buckets that have been moved, and no decision misses an entry.
+**Sketch width** (docs/design/segments.md, "Sketch buckets"): absent for 18 bits, "18>19" while entries are
+moved, "19" ... "24". It is read together with the buckets and checked by every commit that decides or adds.
+So no writer appends to buckets that have been moved, and no decision misses an entry.
 
 **Full sketch keys** keep their newest entries only (docs/decisions/0039-bounded-sketch-keys.md): an insert
 that finds ``FULL_KEY_ENTRIES`` of one of its keys replaces the bucket by one with the newest

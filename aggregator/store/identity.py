@@ -10,8 +10,7 @@ is a store whose identity ``follows`` the one remembered, as ``aggregator restor
     {format}taken      number of articles ever taken; each process adds its own once a second
     {format}missed     identities that running processes miss here; those that start read it
 
-A process that starts remembers by ``MEMORY_NAME`` in its data directory. What a promoted replica lacks of the
-articles that the former server took is logged, and no incident (docs/durability.md).
+A process that starts remembers by ``MEMORY_NAME`` in its data directory (docs/durability.md).
 """
 
 from __future__ import annotations

@@ -1,14 +1,6 @@
 """HTML pages: Jinja templates, kept current by scripts; nothing is loaded from other hosts.
 
-    front      list of breaking events and latest articles
-    report     one event; a storyline: events of one topic over days
-    search     search by words, texts, ids and addresses; comparison of two articles
-    days       events of a day, and since an editor left
-    desks      saved views with thresholds and notification targets; webhooks: their deliveries
-    health     status of the service
-    sign_in, documentation
-
-``cards`` computes what the templates draw, ``filters`` formats values.
+A module for each of them; ``cards`` computes what the templates draw, ``filters`` formats values.
 """
 
 from __future__ import annotations
@@ -27,7 +19,7 @@ import jinja2
 from aiohttp import web
 
 from aggregator.events.broadcast import NO_CHANGES
-from aggregator.http.app_keys import SERVICE, caller_name
+from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.auth import base_url
 from aggregator.http.pages import filters
 
@@ -96,8 +88,18 @@ PAGES = web.AppKey("pages", Pages)
 
 def html_response(request: web.Request, template: str, **values: Any) -> web.Response:
     """A rendered page (see ``Pages.render``) of ``now_ms``, or 304 if the client has it already."""
-    of_request = {"user": caller_name(request), "now_ms": request.app[SERVICE].clock()}
-    body = request.app[PAGES].render(template, **of_request, **values)
+    return conditional_response(request, rendered(request, template, **values), "text/html")
+
+
+def rendered(request: web.Request, template: str, **values: Any) -> bytes:
+    """A page for the caller (see ``Pages.render``), of ``now_ms`` unless another time is given."""
+    defaults = {"user": caller_name(request), "now_ms": request.app[SERVICE].clock()}
+    return request.app[PAGES].render(template, **defaults | values)
+
+
+async def shared_response(request: web.Request, render: Renderer, *version: Hashable) -> web.Response:
+    """The page that ``render`` makes once for equal requests of a user (see ``shared_body``), or 304."""
+    body = await shared_body(request, render, *version, viewer=caller_id(request))
     return conditional_response(request, body, "text/html")
 
 

@@ -19,9 +19,9 @@ from aggregator.events.desks import time_zone
 from aggregator.events.detection.numbers import items_within
 from aggregator.events.event import Event
 from aggregator.events.selection import since_handled
-from aggregator.http.app_keys import SERVICE, caller_id, caller_name
+from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers.events import day_of, load_period
-from aggregator.http.pages import PAGES, conditional_response, shared_body
+from aggregator.http.pages import rendered, shared_response
 from aggregator.http.pages.cards import make_card
 from aggregator.time_units import DAY_MS
 from aggregator_client.wire import doc
@@ -71,10 +71,10 @@ async def _page(
             # Open events were seen within the last hours, so within a day before.
             lists = handover(await load_period(service, query.watch, since_ms - DAY_MS, limits[1]), *limits)
         known = (await service.events.repository.summaries()).values()
-        return request.app[PAGES].render(
+        return rendered(
+            request,
             "days.html",
             page="days",
-            user=caller_name(request),
             query=query,
             shown=shown,
             limits=limits,
@@ -87,8 +87,7 @@ async def _page(
             desks=await service.events.desks.values(),
         )
 
-    page = await shared_body(request, render, str(shown.zone), viewer=caller_id(request))
-    return conditional_response(request, page, "text/html")
+    return await shared_response(request, render, str(shown.zone))
 
 
 def _day_lists(events: Sequence[Event], start_ms: int, end_ms: int) -> dict[str, list[Event]]:

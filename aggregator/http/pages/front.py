@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Annotated, Literal
 from urllib.parse import urlencode
@@ -16,10 +17,10 @@ from aggregator.app import Service, build_burst_rule
 from aggregator.contract.requests import EventFilterQuery, SavedFilterQuery
 from aggregator.domain import StreamItem
 from aggregator.events.selection import SEVERITIES, EventFilter, EventOrder, Severity, is_settled
-from aggregator.http.app_keys import SERVICE, caller_id, caller_name
+from aggregator.http.app_keys import SERVICE, caller_id
 from aggregator.http.auth import base_url
 from aggregator.http.handlers.events import build_filter
-from aggregator.http.pages import PAGES, cards, conditional_response, shared_body
+from aggregator.http.pages import cards, rendered, shared_response
 from aggregator.http.pages.cards import Card
 from aggregator.http.pages.desks import may_edit
 from aggregator.index.article_stream import ArticleStream
@@ -47,14 +48,11 @@ async def front(request: web.Request, service: Service, query: FrontQuery) -> we
     read_mark = await _read_mark(request)
     newest = await service.articles.index.stream.recent_entries(1)
 
-    async def render(position: bytes) -> bytes:
-        return await _render(request, query, position, read_mark)
-
-    page = await shared_body(request, render, read_mark, *newest, viewer=caller_id(request))
-    return conditional_response(request, page, "text/html")
+    render = partial(_render, request, query, read_mark)
+    return await shared_response(request, render, read_mark, *newest)
 
 
-async def _render(request: web.Request, query: FrontQuery, position: bytes, read_mark: str | None) -> bytes:
+async def _render(request: web.Request, query: FrontQuery, read_mark: str | None, position: bytes) -> bytes:
     service = request.app[SERVICE]
     event_filter = await build_filter(service.events.desks, query)
     events = await service.events.repository.list_events(limit=MAX_EVENTS, event_filter=event_filter)
@@ -72,11 +70,11 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     desks = {desk.id: desk.name for desk in await service.events.desks.values()}
     history = await service.events.repository.learned_history()
     needed = history.needed if history else build_burst_rule(settings).items
-    return request.app[PAGES].render(
+    return rendered(
+        request,
         "kiosk.html" if query.kiosk else "front.html",
         page="events",
         heading=desks.get(query.watch, "Breaking now"),
-        user=caller_name(request),
         learning=history.status(now_ms) if history else None,
         lists=lists,
         on_wall=[card for card in (*lists["open"], *lists["handled"]) if not is_settled(card.event)],
@@ -89,7 +87,6 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         view=view(query, (*lists["open"], *lists["closed"]), desks),
         desk_fields=desk_fields(query) if may_edit(request) else {},
         read_mark=read_mark,
-        now_ms=now_ms,
         tour=settings.demo,
         rule=f"more than {needed} similar items within {settings.burst_window_hours:g} hours",
         event_filter=event_filter,

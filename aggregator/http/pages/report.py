@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import partial
 from typing import Annotated, Literal
 from urllib.parse import urlencode
@@ -29,7 +30,7 @@ from aggregator.events.storylines import Development
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, load_storyline
 from aggregator.http.handlers.provenance import load_event
-from aggregator.http.pages import cards, html_response
+from aggregator.http.pages import cards, html_response, rendered, shared_response
 from aggregator.http.pages.days import reader_zone
 from aggregator.http.pages.filters import query_value
 from aggregator.provenance.directory import families_among, select
@@ -53,7 +54,14 @@ class ReportQuery(Struct, forbid_unknown_fields=True):
 
 async def report(request: web.Request, service: Service, id_: str, query: ReportQuery) -> web.Response:
     """Page: report on one event."""
-    position = await service.events.broadcaster.latest_position()
+    zone = reader_zone(request)
+    render = partial(_render_report, request, service, id_, query, zone)
+    return await shared_response(request, render, str(zone))
+
+
+async def _render_report(
+    request: web.Request, service: Service, id_: str, query: ReportQuery, zone: tzinfo, position: bytes
+) -> bytes:
     event = await service.events.repository.get(id_)
     names, owner = await _names(service, event)
     previous, following = await service.events.repository.story_neighbors(event)
@@ -62,13 +70,12 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
     sure.sort(key=lambda i: (claims.get(i.id) or i.at_ms, i.arrived_ms))  # old ones are not the newest
     by_id = {item.id: item for item in loaded.items}
     families = families_among(await service.articles.sources.report(), event.sources)
-    entries = by_outlet(sure) if query.view == "outlets" else fold_copies(sure)
-    entries = entries[::-1] if query.view == "newest" else entries
-    zone, found = reader_zone(request), list[Development]()
+    folded, found = fold_copies(sure), list[Development]()
+    entries = by_outlet(sure) if query.view == "outlets" else folded
     is_long = event.last_seen_ms - event.first_seen_ms > DAY_MS
     if previous or following or (is_long and not event.merged_into):  # a merged one is in no storyline
         _, found = await load_storyline(service, event.story_id or event.id, zone)
-    return html_response(
+    return rendered(
         request,
         "report.html",
         page="report",
@@ -83,7 +90,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         sure=sure,
         learning=await service.events.repository.learning(service.clock()),
         by_id=by_id,
-        newest=[entry.item for entry in fold_copies(sure)][:-101:-1],
+        newest=[entry.item for entry in folded[:-101:-1]],
         own=next((item for item in loaded.items if is_own(item.source)), None),
         is_own_source=is_own,
         zone=zone,
@@ -91,7 +98,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         owner=owner,
         undoable=undoable_actions(owner),
         query=query,
-        entries=entries,
+        entries=entries[::-1] if query.view == "newest" else entries,
         page_size=MAX_PRINTED if query.print else PAGE_SIZE,
         copy_count=len(sure) - len({item.copy_of or item.id for item in sure}),
         doubtful=[Entry(item) for item in loaded.items if item.doubtful],
@@ -150,24 +157,28 @@ def _url(event: Event, view: ReportView, page: int = 1) -> str:
 
 async def story(request: web.Request, service: Service, id_: str) -> web.Response:
     """Page: a storyline by day. The newest day first."""
-    position = await service.events.broadcaster.latest_position()
-    zone, now_ms = reader_zone(request), service.clock()
-    events, found = await load_storyline(service, id_, zone)
-    items = sum((Counter(dict(event.timeline)) for event in events), Counter[int]())
-    span = min(items, default=0), max(items, default=0)
-    return html_response(
-        request,
-        "story.html",
-        page="story",
-        zone=zone,
-        events=events,
-        developments=found,
-        card=cards.make_card(events[-1], now_ms),
-        severities={event.id: severity(event, now_ms) for event in events},
-        chart=cards.timeline_chart([*items.items()], *span),
-        stream_url="/v1/events/stream",
-        stream_position=position.decode(),
-    )
+    zone = reader_zone(request)
+
+    async def render(position: bytes) -> bytes:
+        now_ms = service.clock()
+        events, found = await load_storyline(service, id_, zone)
+        items = sum((Counter(dict(event.timeline)) for event in events), Counter[int]())
+        span = min(items, default=0), max(items, default=0)
+        return rendered(
+            request,
+            "story.html",
+            page="story",
+            zone=zone,
+            events=events,
+            developments=found,
+            card=cards.make_card(events[-1], now_ms),
+            severities={event.id: severity(event, now_ms) for event in events},
+            chart=cards.timeline_chart([*items.items()], *span),
+            stream_url="/v1/events/stream",
+            stream_position=position.decode(),
+        )
+
+    return await shared_response(request, render, str(zone))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,17 +222,21 @@ async def article_provenance(request: web.Request, id_: str) -> web.Response:
 
 async def event_provenance(request: web.Request, service: Service, id_: str) -> web.Response:
     """Page: which outlet had an event first, and who followed."""
-    event, found, families = await load_event(service, id_)
-    return html_response(
-        request,
-        "event_provenance.html",
-        page="provenance",
-        event=event,
-        card=cards.make_card(event, service.clock()),
-        found=found,
-        families=families,
-        independent=independent(event.sources, families),
-    )
+
+    async def render(_: bytes) -> bytes:
+        event, found, families = await load_event(service, id_)
+        return rendered(
+            request,
+            "event_provenance.html",
+            page="provenance",
+            event=event,
+            card=cards.make_card(event, service.clock()),
+            found=found,
+            families=families,
+            independent=independent(event.sources, families),
+        )
+
+    return await shared_response(request, render)
 
 
 async def sources(request: web.Request, query: SourcesPageQuery) -> web.StreamResponse:

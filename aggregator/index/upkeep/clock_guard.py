@@ -1,17 +1,10 @@
 """Clock guard: the time that retention goes by, and a refusal of writes under an implausible wall clock.
 
-A wall clock may be wrong by any amount, in both directions. What it would destroy cannot be brought back, so
-nothing that destroys goes by it. The store holds two times:
-
-* ``trusted_ms``: retention, stream trimming and the sweep go by this. It never passes a plausible wall clock
-  and gains at most ``CATCH_UP_RATE`` ms per ms that a process was running or suspended: a clock that is
-  wrong for 20 s costs at most 80 s of retention; after 30 days without power articles expire 10 days late.
-* ``seen_ms``: the latest wall clock that was plausible.
-
-A wall clock is implausible if it is over ``MAX_AHEAD_MS`` ahead of both, or so far behind that articles which
-arrive now would be kept for less than half of their period. Elapsed time is measured by the boot-time clock,
-which nobody sets and which counts suspension. Each process advances the trusted time from what it read, in a
-compare-and-write, so any number of them raise it no faster than one.
+What a wrong wall clock destroys cannot be brought back, so nothing that destroys goes by it
+(docs/design/segments.md, "A wrong clock"). The store holds two times: ``trusted_ms``, which gains at most
+``CATCH_UP_RATE`` ms per ms that a process was running or suspended, and ``seen_ms``, the latest wall clock
+that was plausible. Each process advances the trusted time from what it read, in a compare-and-write, so any
+number of them raise it no faster than one.
 
     {clock}trusted    ``TrustedTime``; absent until the first article is stored
 """

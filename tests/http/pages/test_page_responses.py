@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from aiohttp import web
 
 from aggregator.analysis.source import name_outlets
 from aggregator.app import Service, open_service
@@ -16,9 +19,10 @@ from aggregator.errors import StoreUnavailable
 from aggregator.events.detection.model import LearnedHistory
 from aggregator.events.event import EditorAction, Note
 from aggregator.events.repository import LEARNING_KEY
+from aggregator.http.pages import rendered, report
 from aggregator.settings import Settings
 from aggregator.store.base import Put
-from aggregator.time_units import HOUR_MS, format_rfc3339
+from aggregator.time_units import DAY_MS, HOUR_MS, format_rfc3339
 from tests.support.factories import commit_event, event, story
 from tests.support.fake_service import Client, serving
 
@@ -26,6 +30,7 @@ pytestmark = pytest.mark.integration
 
 ORIGINAL, OTHER = story(1), story(2)
 ITEM = r'class="item" data-item="([^"]+)"'
+YEAR_MS = 365 * DAY_MS
 EDITED = ORIGINAL.replace(" ", " extra ", 2)
 
 
@@ -360,11 +365,33 @@ async def test_pages_say_how_long_the_detector_is_learning(client: Client, real:
 async def test_a_report_says_that_the_detector_is_learning(client: Client, real: Service) -> None:
     """Its event may be a routine, or several stories."""
     await commit_event(real.events.repository, "fired", event("e1", "Bridge closed"), 1)
-    before = await (await client.get("/events/e1")).text()
+    before = await (await client.get("/events/e1?view=oldest")).text()
     await real.background.scheduler.detector.run_once()
     report = await (await client.get("/events/e1")).text()
 
     assert "Learning: 0 of 7 days. Until then" in report and "Learning: " not in before
+
+
+@pytest.mark.parametrize("path", ["/events/e1", "/events/e1/provenance", "/stories/e1"])
+async def test_readers_of_an_event_share_its_page(
+    client: Client, real: Service, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is rendered once for them, and again after a change of an event or for another time zone."""
+    made = list[str]()
+
+    def render(request: web.Request, template: str, **values: object) -> bytes:
+        made.append(template)
+        return rendered(request, template, **values)
+
+    monkeypatch.setattr(report, "rendered", render)
+    monkeypatch.setattr("aggregator.http.pages.MAX_CACHED_MS", YEAR_MS)
+    await commit_event(real.events.repository, "fired", storm := event("e1", "Bridge closed"), 1)
+    answers = await asyncio.gather(*(client.get(path) for _ in range(20)))
+
+    assert {answer.status for answer in answers} == {200} and len(made) == 1
+    await commit_event(real.events.repository, "updated", replace(storm, revision=storm.revision + 1), 2)
+    await client.get(path)
+    assert len(made) == 2
 
 
 async def test_health_shows_the_state_of_the_service(

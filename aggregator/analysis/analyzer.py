@@ -104,8 +104,8 @@ class Analyzer:
             title, text = title or extracted.title, extracted.text
         if NORMALIZED_CHARS_PER_CHAR * len(text) > MAX_TEXT_CHARS:
             _check_length(text)
-        headline = core_headline(title)
-        lang = article.known_lang or detect_language(f"{headline}\n{text[:_SAMPLE_CHARS]}", article.lang)
+        headline, tag = core_headline(title), article.lang
+        lang = article.known_lang or detect_language(f"{headline}\n{text[:_SAMPLE_CHARS]}", tag)
         group, model = self._group_and_model(lang)
         in_title, in_text = tokenizer.split_text(headline, lang), tokenizer.split_text(text, lang)
         words, units = select_compared(in_title, in_text)
@@ -157,7 +157,7 @@ class Analyzer:
             sketch=shingles.sketch_of_word_hashes(word_hashes, shingle_width(lang), in_headline),
             terms=terms,
             figures=tuple(map(figure_hash, list(dict.fromkeys(of_title + of_text))[:MAX_FIGURES])),
-            problems=text_problems(text, lang, article.lang, has_markup),
+            problems=text_problems(text if in_text.units != in_title.units else "", lang, tag, has_markup),
             title=title,
             text=text,
             minor_terms=minor_terms,

@@ -2,12 +2,10 @@
 
 Two copies share wording, and they begin alike or have one headline: without that, what two articles of a
 site share is a background section, a list of other stories or captions. How much they must share depends on
-where and when they appeared: a pair is a copy if it meets one row of its part of the table
-(docs/design/duplicate-rules.md; numbers: ``Policy``).
+where and when they appeared: one row of its part of a table (docs/design/duplicate-rules.md).
 
-The opening of one text may be anywhere in the other one; "both openings" is what both begin with. What two
-outlets have printed is the report, not a quotation: an article that shares enough with two of their copies
-need not begin like them (``shares_enough``).
+The opening of one text may be anywhere in the other one. What two outlets have printed is the report, not a
+quotation: who shares enough with two copies need not begin like them (``shares_enough``).
 """
 
 from __future__ import annotations

@@ -78,6 +78,11 @@ def count_of_headline(article: Comparable) -> int:
     return min(len(headline_shingles(article)), max(0, article.sketch.size - article.text_words))
 
 
+def has_text(article: Comparable) -> bool:
+    """Whether more than its headline is known: a text with all of it and no more words only repeats it."""
+    return article.text_words > (len(headline_units(article)) if article.own_headline == 1 else 0)
+
+
 def headline_units(article: Comparable) -> list[str]:
     """What shingles of the headline are runs of, without the name of the outlet."""
     return tokenizer.shingle_units(core_headline(article.title), article.lang)

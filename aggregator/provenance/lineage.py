@@ -15,6 +15,7 @@ from aggregator.analysis.source import outlet_key
 from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.dedup.copy_rule import HALF
 from aggregator.dedup.diff import DiffSpan, diff_texts, missing_figures
+from aggregator.dedup.wording import has_text
 from aggregator.domain import LATE_MS, ArticleRecord, TimeBasis, arrival_ms_of, publication_time
 
 # Resemblances that differ by less are equal (scripts/bench provenance).
@@ -64,7 +65,7 @@ class Publication:
     @property
     def has_text(self) -> bool:
         """Whether more than its headline is known."""
-        return self.record.text_words > 0
+        return has_text(self.record)
 
     @property
     def order(self) -> tuple[int, int]:
@@ -185,7 +186,7 @@ def changes_between(
     same_text = earlier.text_hash == later.text_hash  # of headline and text
     same_text = same_text or (texts is not None and texts[0].split() == texts[1].split())
     headline_changed = earlier.title.casefold().split() != later.title.casefold().split()
-    if not (earlier.text_words and later.text_words):
+    if not (has_text(earlier) and has_text(later)):
         return Changes(False, headline_changed, *_estimate(earlier, later), 0, 0, has_texts=False)
     if texts is not None and not same_text:
         spans = diff_texts(*texts, earlier.lang, later.lang)

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 from aggregator.analysis.analyzer import Analyzer, shingle_width
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import build_sketch
-from aggregator.dedup.wording import SharedWording, count_of_headline, headline_shingles, shared_wording
-from aggregator.domain import NO_SKETCH, Article, Sketch
+from aggregator.dedup.wording import (
+    SharedWording,
+    count_of_headline,
+    has_text,
+    headline_shingles,
+    shared_wording,
+)
+from aggregator.domain import NO_SKETCH, Article, Problem, Sketch, build_record
 
 ANALYZER = Analyzer(load_models())
 WORDS = st.lists(st.sampled_from([f"w{n}" for n in range(40)]), max_size=400)
@@ -211,3 +217,27 @@ def test_shingles_of_a_headline_alone() -> None:
 
     assert 0 < count_of_headline(apart) <= len(headline_shingles(apart))
     assert count_of_headline(repeated) <= 2
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "lang", "known"),
+    [
+        ("Ferry sinks off Veldmoor", "FERRY SINKS OFF VELDMOOR.", "en", False),
+        ("Ferry sinks off Veldmoor - Quay News", "Ferry sinks off Veldmoor", "en", False),
+        ("Ferry sinks off Veldmoor", "Ferry sinks off Veldmoor, nine dead", "en", True),
+        ("Ferry sinks off Veldmoor", "Nobody was hurt", "en", True),
+        ("Fähre sinkt vor Veldmoor", "Fähre sinkt vor Veldmoor!", "de", False),
+        ("Паром затонул у Велдмора", "Паром затонул у Велдмора", "ru", False),
+        ("渡轮在凌晨沉没", "渡轮在凌晨沉没。", "zh", False),
+        ("渡轮在凌晨沉没", "渡轮在凌晨沉没，九人死亡。", "zh", True),
+        ("Ferry sinks off Veldmoor", "", "en", False),
+        ("", "Nobody was hurt", "en", True),
+    ],
+)
+def test_a_text_that_repeats_its_headline_is_none(title: str, text: str, lang: str, known: bool) -> None:
+    """In other letters and with another end, too; a word more may be the news."""
+    article = Article(id="a", title=title, text=text, known_lang=lang)
+    analysis = ANALYZER.analyze(article)
+
+    assert has_text(build_record(article, analysis)) is known
+    assert (Problem.empty not in analysis.problems) is known

@@ -22,6 +22,7 @@ from aggregator.app import Service
 from aggregator.contract import responses
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime
 from aggregator.contract.responses import EventItemOut, EventItemsOut
+from aggregator.dedup.wording import has_text
 from aggregator.domain import ArticleRecord, TimeBasis
 from aggregator.events import storylines
 from aggregator.events.detection.numbers import items_of
@@ -167,19 +168,17 @@ class EventItemsCache:
     """Articles of the events that were read last, at most ``MAX_KEPT_ARTICLES`` in total."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, int], tuple[int, EventItems]] = {}
+        self._kept: dict[str, tuple[int, int, EventItems]] = {}
 
     async def load(self, service: Service, event: Event) -> EventItems:
         """The articles of an event that are still stored. Raises StoreUnavailable."""
-        key, now_ms = (event.id, event.revision), service.clock()
-        kept = self._kept.get(key)
-        if kept is not None and 0 <= now_ms - kept[0] < MAX_AGE_MS:
-            return kept[1]
+        now_ms, kept = service.clock(), self._kept.get(event.id)
+        if kept is not None and kept[0] == event.revision and 0 <= now_ms - kept[1] < MAX_AGE_MS:
+            return kept[2]
         loaded = await load_event_items(service, event)
-        for other in [k for k in self._kept if k[0] == event.id]:
-            self._kept.pop(other, None)
-        self._kept[key] = now_ms, loaded
-        while sum(len(items.items) for _, items in self._kept.values()) > MAX_KEPT_ARTICLES:
+        self._kept.pop(event.id, None)
+        self._kept[event.id] = event.revision, now_ms, loaded
+        while sum(len(items.items) for *_, items in self._kept.values()) > MAX_KEPT_ARTICLES:
             self._kept.pop(next(iter(self._kept)))
         return loaded
 
@@ -207,7 +206,7 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
                 source=outlet_name(record.source),
                 at_ms=fact.at_ms,
                 copy_of=match.canonical_id if match and not is_own else "",
-                has_text=record.text_words > 0,
+                has_text=has_text(record),
                 basis="published" if fact.claim_ms is None else "claimed" if fact.claim_ms else "arrived",
                 doubtful=fact.doubtful,
             )

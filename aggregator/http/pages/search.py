@@ -25,6 +25,7 @@ from aggregator.app import Service
 from aggregator.contract.decoding import to_article
 from aggregator.contract.requests import MAX_SEARCH_CHARS, SearchOrder
 from aggregator.dedup.diff import MAX_COMPARED_CHARS, diff_texts
+from aggregator.dedup.wording import has_text
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput, NoText, NotFound
 from aggregator.events.days import Day
@@ -232,7 +233,7 @@ async def _load_comparison(request: web.Request, a: str, b: str) -> dict[str, An
     groups = [stored[record.id].group for record in records if record]
     event_ids = await service.events.repository.event_ids_of(groups)
     explanation = await service.articles.explain.compare(first, second)
-    diffs, bare = None, [not side.record.text_words for side in (first, second)]
+    diffs, bare = None, [not has_text(side.record) for side in (first, second)]
     if first.text is not None and second.text is not None:
         langs = first.record.lang, second.record.lang
         diffs = await asyncio.to_thread(diff_texts, first.text, second.text, *langs, headlines=all(bare))

@@ -161,8 +161,36 @@ async def test_a_copy_by_an_outlet_with_another_article_is_shown_with_its_text(
     assert "Word for word" in left_out and "still stored" not in left_out
     async with client.delete("/v1/articles/c%2F2") as response:
         assert response.status in (200, 204), await response.text()
+    await commit_event(service.events.repository, "updated", replace(told, revision=9), EVENT_MS)
     gone = await (await client.get("/events/e1/provenance")).text()
     assert "1 further copy by the same outlets is not counted" in gone and "Further copies" not in gone
+
+
+async def test_what_each_copy_has_more_is_said_in_the_order_of_outlets(
+    client: Client, service: Service, stored: None
+) -> None:
+    """Which version it is closest to, and how many words it is longer; a repeated headline is no text."""
+    longer = f"{TEXT} {story(78, 8)}"
+    await post(client, "a/2", longer, "A", 30, "UPDATE Original")
+    await post(client, "c", longer, "C", 40, "Out of the update")
+    await post(client, "d", "Aground and alone", "D", 50, "Aground and alone")
+    ids = ("b/1", "a/1", "a/2", "c", "d")
+    times = [PUBLISHED_MS + 60_000 * minutes for minutes in (15, 0, 20, 30, 40)]
+    told = replace(event("e1", "Ferry aground", ids, times=tuple(times)), first=AGROUND.first)
+    await commit_event(service.events.repository, "fired", told, EVENT_MS)
+    page = await (await client.get("/events/e1/provenance")).text()
+    outlets = page.partition('id="outlets"')[2].partition("</section>")[0].split("<li>")[1:]
+    kinds = [re.findall('class="kind [^"]*">([^<]*)', outlet) for outlet in outlets]
+
+    assert kinds == [[], ["copy"], ["extended copy"], ["headline only"]]
+    assert re.search("first published by <bdi>A</bdi> at <time[^>]*>20 Nov 2026, 08:10", outlets[2])
+    words = len(longer.split()) - len(TEXT.split())
+    assert f"{words} words longer" in outlets[2] and "shorter" not in page
+    closest = re.search("Closest to <bdi>A</bdi> of <time[^>]*>([^<]*)</time>: ([^<]*)", outlets[2])
+    assert closest and closest.groups() == ("20 Nov 2026, 08:30 UTC", "the same text, another headline")
+    await commit_event(service.events.repository, "merged", replace(told, merged_into="e0", revision=9), 1)
+    merged = await (await client.get("/events/e1/provenance")).text()
+    assert 'part of another one: <a href="/events/e0/provenance">' in merged and "part of another" not in page
 
 
 async def test_a_first_that_arrived_late_or_not_alone_is_said_to(client: Client, service: Service) -> None:

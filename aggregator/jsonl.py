@@ -29,7 +29,7 @@ HEAD_BYTES = 1024
 # Patterns of the first bytes of files in other formats, and what to do with them.
 UNSUPPORTED_FORMATS = {
     rb"\xff\xfe|\xfe\xff": "The file is UTF-16 or UTF-32; write it as UTF-8.",
-    rb"PK\x03\x04|.{257}ustar": "The file is a zip archive or a tar archive; unpack it first.",
+    rb"PK\x03\x04|.{257}ustar": "The file is a zip archive, tar archive or workbook; unpack it, or save CSV.",
     rb"\xfd7zXZ|BZh|\x28\xb5\x2f\xfd": "Decompress the file first (xz, bzip2, zstd; gzip is read).",
     rb"ARROW1|FEA1|ORC|Obj\x01|SQLite": "The file is Feather, ORC, Avro or SQLite; write JSON lines.",
     rb"PAR1": "The file is Parquet; write JSON lines, or `aggregator dedupe FILE --out DIR --load` reads it.",
@@ -112,10 +112,10 @@ def read_lines(
             reported = 0
             for line in _lines_of_file(file, raw, max_line_bytes):
                 if progress and line.number % LINES_PER_PROGRESS == 0:
-                    reported = _report_progress(raw, reported, progress)
+                    reported = report_progress(raw, reported, progress)
                 yield line
             if progress:
-                _report_progress(raw, reported, progress)
+                report_progress(raw, reported, progress)
 
 
 @contextlib.contextmanager
@@ -175,7 +175,7 @@ def _lines_of_file(file: str, raw: BinaryIO, max_line_bytes: int) -> Iterator[Li
         yield Line(file, number + 1, error=damage)
 
 
-def _report_progress(raw: BinaryIO, reported: int, report: Callable[[int], None]) -> int:
+def report_progress(raw: BinaryIO, reported: int, report: Callable[[int], None]) -> int:
     """Report the bytes of a file on disk that were read since the last report; the position of this one."""
     try:
         position = raw.tell()

@@ -79,6 +79,28 @@ def test_a_repeated_header_is_no_article(tmp_path: Path, capsys: pytest.CaptureF
     assert "a.csv, row 2: The row repeats the header." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("content", "ids", "lines"),
+    [
+        ('1,"The ferry\n2,The bridge\n3,The tram\n', [], 3),  # to the end of the file
+        ('1,The ferry\n2,"The bridge\n3,"The tram"\n4,The pool', ["1", "4"], 2),  # to the next quote
+        ('1,"The ferry', [], 1),
+        ('1,"A text, of\ntwo ""lines"""\n\n2,He said "no"\n', ["1", "2"], 0),
+        ('1,"A ""sloppy"" text\nsays "no" here"\n2,The tram\n', ["1", "2"], 0),
+    ],
+)
+def test_a_quote_that_is_not_closed(
+    content: str, ids: list[str], lines: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rows after it became part of its row, silently."""
+    path = tmp_path / "a.csv"
+    path.write_text("id,text\n0,The pool\n" + content)
+    found = [row["id"] for row in read_rows([str(path)])]
+
+    assert found == ["0", *ids]
+    assert (f"so {lines} lines became a row; close it" in capsys.readouterr().err) == bool(lines)
+
+
 def test_nan_is_none(tmp_path: Path) -> None:
     """Python writes it for an empty cell."""
     path = tmp_path / "a.jsonl"
@@ -181,6 +203,9 @@ def test_a_table_without_a_column_to_compare(tmp_path: Path) -> None:
         ("a.json", b"id,title,text\n1,A,B\n", "The file is CSV;"),
         ("a.json", "id,title\n".encode("utf-16"), "The file is UTF-16"),
         ("a.gz", gzip.compress(b"WARC/1.0\r\n", mtime=0), "The file is a web archive (WARC);"),
+        ("a.jsonl.gz", b"not what its name says\n", "It is not gzip, Parquet or lines of JSON;"),
+        ("a.zst", bytes(range(160, 200)), "It is not gzip, Parquet or lines of JSON;"),
+        ("a.xlsx", b"PK\x03\x04", "The file is a zip archive, tar archive or workbook;"),
     ],
 )
 def test_a_file_in_another_format(name: str, content: bytes, sentence: str, tmp_path: Path) -> None:

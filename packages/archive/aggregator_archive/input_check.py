@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import itertools
+import re
 import shlex
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
@@ -15,6 +14,7 @@ from aggregator.errors import InvalidInput
 from aggregator_archive import rows
 from aggregator_archive.optional_imports import import_optional
 
+_JSON_LINE = re.compile(rb"^(\xef\xbb\xbf)?\s*\{", re.MULTILINE).search
 CHUNK_BYTES = 1 << 20
 COLUMN_ROWS = 100  # of lines of JSON, whose columns are looked at
 # Fields that the rules compare, each with another one that it can be read of.
@@ -32,7 +32,10 @@ def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[
     jsonl.check_readable(files)
     for file in files:
         is_table = rows.is_csv(file) or rows.is_parquet(file)
-        problem = "" if rows.is_parquet(file) else jsonl.other_format(rows.read_head(file))
+        head = b"" if rows.is_parquet(file) else rows.read_head(file)
+        problem = jsonl.other_format(head)
+        if not (is_table or problem) and head.strip(jsonl.BOM + b" \r\n") and not _JSON_LINE(head):
+            problem = "It is not gzip, Parquet or lines of JSON; name CSV files .csv or .tsv."
         if problem and not (is_table and problem.startswith(("The file is CSV", "The file is UTF-16"))):
             raise InvalidInput(f"{file}: {problem}")
         for columns in _columns(file) if is_table else ():
@@ -62,7 +65,7 @@ def encoding_remark(file: str) -> str:
     """What a CSV file that is not UTF-8 or UTF-16 is read as; empty for any other file."""
     if file == jsonl.STDIN or not rows.is_csv(file) or rows.csv_encoding(file) != "utf-8-sig":
         return ""
-    with rows.open_decompressed(file) as (content, _), suppress(EOFError, gzip.BadGzipFile, zlib.error):
+    with rows.open_decompressed(file) as (content, _), suppress(*rows.DAMAGED_GZIP):
         try:
             for _text in codecs.iterdecode(iter(lambda: content.read(CHUNK_BYTES), b""), "utf-8"):
                 pass
@@ -106,7 +109,7 @@ def _check_table(file: str, columns: Sequence[str], column_names: Mapping[str, s
 def _columns(file: str) -> Iterator[Sequence[str]]:
     """The columns of a table, or of each usable row of other files; raises for damaged Parquet."""
     if rows.is_csv(file):
-        with rows.open_csv(file) as (reader, _), suppress(EOFError, gzip.BadGzipFile, zlib.error):
+        with rows.open_csv(file) as (reader, *_), suppress(*rows.DAMAGED_GZIP):
             yield from filter(None, [reader.fieldnames])  # of damaged gzip data none: the run reports it
     elif rows.is_parquet(file):
         try:

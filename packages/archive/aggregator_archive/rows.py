@@ -39,6 +39,7 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 PARQUET_MAGIC = b"PAR1"
 PYARROW = ("pyarrow.parquet", "newsdedup-archive[parquet]", "Parquet")  # arguments of import_optional
 DAMAGED_PARQUET = (OSError, ValueError)  # errors of pyarrow
+DAMAGED_GZIP = (EOFError, gzip.BadGzipFile, zlib.error)
 CONTENT_FIELDS = ("text", "html", "title")
 MAX_NAMED_COLUMNS, MAX_NAME_CHARACTERS = 8, 40  # in an error message
 HEAD_BYTES = 64 * 1024
@@ -279,23 +280,21 @@ def _read_rows(file: str, progress: ProgressCallback | None) -> Iterator[Numbere
 
 
 def _csv_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:
-    with open_csv(file) as (reader, raw):
-        number = reported = 0
-        while True:
+    with open_csv(file) as (reader, raw, lines):
+        reported = 0
+        for number in itertools.count(1):
             try:
-                row = _next_row(reader)
-            except (EOFError, gzip.BadGzipFile, zlib.error):
-                yield number + 1, InvalidInput("The gzip data is damaged or truncated from here on.")
+                row = _next_row(reader, lines)
+            except DAMAGED_GZIP:
+                yield number, InvalidInput("The gzip data is damaged or truncated from here on.")
                 break
             if row is None:
                 break
-            number += 1
             yield number, row
             if progress and number % 1024 == 0:
-                progress(raw.tell() - reported)
-                reported = raw.tell()
+                reported = jsonl.report_progress(raw, reported, progress)
         if progress:
-            progress(raw.tell() - reported)
+            jsonl.report_progress(raw, reported, progress)
 
 
 def is_csv(file: str) -> bool:
@@ -313,7 +312,7 @@ def read_head(file: str) -> bytes:
     with open_decompressed(file) as (content, _):
         try:
             return content.read(HEAD_BYTES)
-        except (EOFError, gzip.BadGzipFile, zlib.error):
+        except DAMAGED_GZIP:
             return b""
 
 
@@ -334,8 +333,8 @@ def csv_encoding(file: str) -> str:
 
 
 @contextmanager
-def open_csv(file: str) -> Iterator[tuple[csv.DictReader[str], BinaryIO]]:
-    """Reader of a CSV file with a header, and the file on disk.
+def open_csv(file: str) -> Iterator[tuple[csv.DictReader[str], BinaryIO, list[str]]]:
+    """Reader of a CSV file with a header, the file on disk, and a list that gets each line, "" at the end.
 
     UTF-8 or UTF-16; bytes that are not UTF-8 are ``LEGACY_ENCODING``. Columns are separated by tabs if the
     name says so, else by what the header has most of: , ; tab or |. Blank lines and ``sep=;`` of Excel before
@@ -355,17 +354,29 @@ def open_csv(file: str) -> Iterator[tuple[csv.DictReader[str], BinaryIO]]:
     with open_decompressed(file) as (content, raw):
         errors = _LEGACY_ERRORS if encoding == "utf-8-sig" else "replace"
         text = io.TextIOWrapper(content, encoding, errors=errors, newline="")
-        yield csv.DictReader(itertools.dropwhile(_BEFORE_HEADER, text), **layout), raw
+        lines = list[str]()
+        read = _recorded(itertools.dropwhile(_BEFORE_HEADER, text), lines)
+        yield csv.DictReader(read, **layout), raw, lines
 
 
-def _next_row(reader: csv.DictReader[str]) -> Row | InvalidInput | None:
-    """The next row, the error in it, or None at the end of the file. Raises for damaged gzip data."""
+def _recorded(lines: Iterable[str], record: list[str]) -> Iterator[str]:
+    for line in itertools.chain(lines, [""]):  # of which the reader makes no row
+        record.append(line)
+        yield line
+
+
+def _next_row(reader: csv.DictReader[str], lines: list[str]) -> Row | InvalidInput | None:
+    """The next row, of ``lines``, the error in it, or None at the end. Raises for damaged gzip data."""
+    lines.clear()
     try:
         row = next(reader, None)
     except csv.Error as error:
         return InvalidInput(f"The row is not CSV: {error}.")
     if row is None:
         return None
+    if _has_open_quote(reader, lines):
+        problem = f"A quotation mark is not closed, so {sum(map(bool, lines)):,} lines became a row"
+        return InvalidInput(f"{problem}; close it, or double it within a text.")
     if None in row or None in row.values():
         values = [*(value for name, value in row.items() if name and value), *row.get(None, ())]
         problem = "The row has more or fewer values than the header has columns"
@@ -373,6 +384,15 @@ def _next_row(reader: csv.DictReader[str]) -> Row | InvalidInput | None:
     if all(name == value for name, value in row.items()):
         return InvalidInput("The row repeats the header.")
     return {name: value or None for name, value in row.items()}
+
+
+def _has_open_quote(reader: csv.DictReader[str], lines: Sequence[str]) -> bool:
+    """Whether these lines of a row are several rows: they reach the end of the file, or are not CSV."""
+    dialect = reader.reader.dialect
+    try:
+        return not lines[-1] or (len(lines) > 1 and not list(csv.reader(lines, dialect, strict=True)))
+    except csv.Error:  # also of a quotation mark within a text of several lines
+        return len(reader.fieldnames or ()) in map(len, csv.reader(lines[1:], dialect))
 
 
 def _parquet_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:

@@ -126,7 +126,8 @@ def fit(
     x = tfidf.fit_transform(counts)
     # One thread: sums of BLAS depend on the number of threads, and sparse products use one anyway.
     with threadpool_limits(1):
-        sampled = _sample_evenly(x, PCA_ARTICLES)
+        rows = min(x.shape[0], PCA_ARTICLES)
+        sampled = x[np.arange(rows) * x.shape[0] // rows]
         # Lanczos iteration, for which the centered matrix need not be dense.
         pca = PCA(settings.components, svd_solver="arpack", random_state=_RANDOM_STATE).fit(sampled)
         axes, mean = pca.components_, np.asarray(pca.mean_).ravel()
@@ -242,12 +243,6 @@ def _check_corpus_size(shape: tuple[int, int], group: str, settings: FitSettings
             f"{found} in group {group!r} are too few for {settings.components} components; give more "
             f"articles or fewer components (with hashed hyperplanes below {FINGERPRINT_BITS})."
         )
-
-
-def _sample_evenly(x: sparse.csr_matrix, max_rows: int) -> sparse.csr_matrix:
-    if x.shape[0] <= max_rows:
-        return x
-    return x[np.arange(max_rows) * x.shape[0] // max_rows]
 
 
 def _rotate_hyperplanes(normals: Matrix, projected: Matrix) -> Matrix:

@@ -258,6 +258,20 @@ def test_what_a_result_needs_is_checked_before_the_work(
     assert [path.name for path in tmp_path.iterdir()] == ["gold"]
 
 
+@pytest.mark.parametrize("command", [("evaluate", "duplicates"), ("replay",)])
+def test_rows_that_are_left_out_are_reported_and_no_failure(
+    command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As docs/cli.md says: the result is that of the others; without any other the code is 2."""
+    file = tmp_path / "a.jsonl"
+    file.write_text(json.dumps(article_body(ORIGINAL)) + "\nnot an article\n", encoding="utf-8")
+
+    assert run(*command, str(file)) == 0
+    assert f"1 invalid rows, the first: {file}, row 2: The row is not JSON" in capsys.readouterr().err
+    file.write_text("not an article\n", encoding="utf-8")
+    assert run(*command, str(file)) == 2
+
+
 def test_names_without_a_directory_are_development_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -294,7 +308,7 @@ def test_thresholds_are_those_of_near_duplicates(
 ) -> None:
     """The error names the command."""
     assert run("evaluate", command, "judged.csv", *options) == 2
-    assert "thresholds: `aggregator evaluate near-duplicates FILE --calibrate`" in capsys.readouterr().err
+    assert f"{options[0]} is an option of near-duplicates, clusters" in capsys.readouterr().err
 
 
 def test_the_table_is_printed_before_curves_are_drawn(

@@ -40,8 +40,11 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         if args.preview is not None:
             _write_preview(rows, rule, args.preview, write)
             return EXIT_OK
-        events = _write_events(rows, rule, write)
-    print(f"{counts['articles']} articles, {events} event{'s' * (events != 1)}", file=sys.stderr)
+        for event in replaying.replay(rows, rule):
+            write(msgspec.json.encode(event))
+            counts["events"] += 1
+    events = f"{counts['events']} event{'s' * (counts['events'] != 1)}"
+    print(f"{counts['articles']} articles, {events}", file=sys.stderr)
     return EXIT_OK
 
 
@@ -50,14 +53,6 @@ def _counted(rows: Rows, counts: Counter[str], show_count: Callable[[int], None]
         counts["articles"] += 1
         show_count(counts["articles"])
         yield row
-
-
-def _write_events(rows: Rows, rule: BurstRule, write: Write) -> int:
-    count = 0
-    for event in replaying.replay(rows, rule):
-        write(msgspec.json.encode(event))
-        count += 1
-    return count
 
 
 def _write_preview(rows: Rows, rule: BurstRule, span_ms: int, write: Write) -> None:

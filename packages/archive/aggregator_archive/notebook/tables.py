@@ -50,18 +50,15 @@ def article_fields(
     InvalidInput at the end if no row had one of the columns, or any field of a group. ``compared``: reports
     there the columns that are not used although a compared field has none.
     """
-    missing, lacking, seen = set(columns.values()), list(needed), dict[str, None]()
+    seen = dict[str, None]()
     for row in read_rows(table):
-        if missing or lacking or compared:
-            missing.difference_update(row)
-            lacking = [group for group in lacking if not any(columns.get(f, f) in row for f in group)]
-            seen.update(dict.fromkeys(row))
+        seen.update(dict.fromkeys(row))
         given = {f: row.get(columns.get(f, f)) for f in ARTICLE_FIELDS if columns.get(f, f) in row}
         fields = msgspec.to_builtins(given, builtin_types=(datetime,), enc_hook=_plain_value)
         yield {name: value for name, value in fields.items() if value == value}  # noqa: PLR0124  # NaN
-    if missing and seen:
-        raise InvalidInput(f"columns: no row has {min(missing)!r}; the columns are {', '.join(seen)}.")
-    if seen and lacking:
+    if seen and (missing := sorted({*columns.values()} - seen.keys())):
+        raise InvalidInput(f"columns: no row has {missing[0]!r}; the columns are {', '.join(seen)}.")
+    if seen and (lacking := [g for g in needed if not any(columns.get(f, f) in seen for f in g)]):
         raise InvalidInput(
             f"columns: no row has {' or '.join(lacking[0])}; the columns are {', '.join(seen)}; name yours "
             f"by columns={{{lacking[0][0]!r}: NAME}}."

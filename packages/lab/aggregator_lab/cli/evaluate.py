@@ -28,7 +28,7 @@ from aggregator.settings import DATA_VARIABLE, Settings
 from aggregator.time_units import HOUR_MS
 from aggregator_archive.cli.dedupe import selected_policy
 from aggregator_archive.executors import end_with_parent
-from aggregator_archive.input_check import encoding_remark, mapped_names, require_columns
+from aggregator_archive.input_check import COLUMN_ROWS, encoding_remark, mapped_names, require_columns
 from aggregator_archive.optional_imports import import_optional
 from aggregator_archive.rows import CONTENT_FIELDS, id_text, listed, read_rows
 from aggregator_lab.cli.evaluate_options import COLUMNS, input_file
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     Order = Callable[[Sequence[LabeledArticle], int], list[LabeledArticle]]
 
 RULE_MODES = ("stories", "literal")
-COLUMN_ROWS = 100  # whose columns ``own`` looks at
 # Protocols of ``own`` by the columns that their files have; the last fits all articles.
 PROTOCOLS_BY_COLUMNS = {("text1", "text2"): "pairs", ("cluster",): "near-duplicates", (): "duplicates"}
 

@@ -49,6 +49,8 @@ def add_evaluate_command(commands: Any) -> None:
     _add_methods(protocols)
     _add_features(protocols)
     _add_open_benchmark(protocols)
+    for protocol in protocols.choices.values():
+        protocol.siblings = protocols.choices
 
 
 def _add_own(protocols: Any) -> None:
@@ -59,7 +61,6 @@ def _add_own(protocols: Any) -> None:
     _add_files(command, "articles, with a `cluster` each or without, or pairs (text1, text2, same)")
     _add_common_options(command)
     _add_errors_option(command)
-    command.add_argument("--calibrate", "--plot", nargs=0, action=_Elsewhere, help=argparse.SUPPRESS)
     command.set_defaults(protocols=protocols.choices)
 
 
@@ -165,7 +166,6 @@ def _add_pairs(protocols: Any) -> None:
     )  # fmt: skip
     _add_files(command, "rows with text1, text2, and `same` or `overall`")
     _add_errors_option(command)
-    command.add_argument("--calibrate", "--plot", nargs=0, action=_Elsewhere, help=argparse.SUPPRESS)
     _add_common_options(command, "models_dir", *LOG_SETTINGS)
 
 
@@ -335,11 +335,6 @@ def _add_input_options(command: argparse.ArgumentParser) -> None:
         "--plot", metavar="FILE",
         help="--calibrate, and draw precision and recall per threshold as .png or .svg (needs matplotlib)",
     )  # fmt: skip
-
-
-class _Elsewhere(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        parser.error("thresholds: `aggregator evaluate near-duplicates FILE --calibrate` (needs clusters).")
 
 
 def _add_per_label_option(command: argparse.ArgumentParser) -> None:

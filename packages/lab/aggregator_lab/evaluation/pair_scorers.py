@@ -13,7 +13,7 @@ import numpy as np
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text import tokenizer
 from aggregator.domain import Article
-from aggregator_archive.arrays import Pairs, merge_pairs, unpack_pairs
+from aggregator_archive.arrays import merge_pairs, unpack_pairs
 from aggregator_archive.cluster import Links, components, pairs_within_components
 from aggregator_archive.columns import Columns, columns_from_signatures
 from aggregator_archive.confirm import estimate_overlaps
@@ -125,14 +125,10 @@ def _columns(articles: Sequence[Article], shingles: str = "words") -> Columns:
 
 def _resemblance_within_components(columns: Columns, *, bits: bool) -> ScoredPairs:
     count = len(columns)
-    pairs = _candidates(columns, bits=bits)
+    pairs = find_candidates(columns, np.arange(count), CANDIDATE_DISTANCE_BITS, bits=bits)
     linked = components(Links(count, *unpack_pairs(pairs), np.ones(len(pairs))))
     pairs = merge_pairs([pairs, pairs_within_components(linked, count)])
     return ScoredPairs(*unpack_pairs(pairs), estimate_overlaps(columns, pairs).resemblance)
-
-
-def _candidates(columns: Columns, *, bits: bool) -> Pairs:
-    return find_candidates(columns, np.arange(len(columns)), CANDIDATE_DISTANCE_BITS, bits=bits)
 
 
 def _langs(articles: Sequence[Article]) -> list[str]:

@@ -264,7 +264,8 @@ def test_rows_that_are_left_out_are_reported_and_no_failure(
 ) -> None:
     """As docs/cli.md says: the result is that of the others; without any other the code is 2."""
     file = tmp_path / "a.jsonl"
-    file.write_text(json.dumps(article_body(ORIGINAL)) + "\nnot an article\n", encoding="utf-8")
+    dated = {**article_body(ORIGINAL), "published_at": "2031-03-01T10:00:00Z"}
+    file.write_text(json.dumps(dated) + "\nnot an article\n", encoding="utf-8")
 
     assert run(*command, str(file)) == 0
     assert f"1 invalid rows, the first: {file}, row 2: The row is not JSON" in capsys.readouterr().err

@@ -96,11 +96,14 @@ def test_columns_have_any_name_and_files_that_exist_are_kept(
     )
     assert run("fit", "--group", "en", "--card", str(tmp_path), *named) == 2
     assert f"{tmp_path}: the file cannot be written here (Is a directory)" in capsys.readouterr().err
-    assert not model.exists()
+    assert run("fit", "--group", "en", *named, "--out", str(tmp_path / "models")) == 2
+    assert "models does not end in .model, so no service would read it." in capsys.readouterr().err
+    assert not model.exists() and not (tmp_path / "models").exists()
 
     assert run("fit", "--group", "en", *named) == 0
+    assert f"To use it, pass its directory: --models-dir {model.parent}\n" in capsys.readouterr().err
     written = model.read_bytes()
-    for output in (["--out", str(model)], ["--out", str(tmp_path / "new"), "--card", str(corpus)]):
+    for output in (["--out", str(model)], ["--out", str(tmp_path / "new.model"), "--card", str(corpus)]):
         assert run("fit", "--group", "en", *named, *output) == 2
         assert f"{output[-1]} exists; use another name, or add --replace." in capsys.readouterr().err
     assert (model.read_bytes(), corpus.read_text()[:9]) == (written, "body\tlang")

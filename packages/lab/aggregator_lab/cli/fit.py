@@ -35,10 +35,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     model: Model
     with item_progress("articles", shown=not args.no_progress) as show_count:
         if args.features == TFIDF_PCA:
-            fitted = fit_file(args.files, args.group, out, rules, progress=show_count, **common).model
+            model = fitted = fit_file(args.files, args.group, out, rules, progress=show_count, **common).model
             card = model_card(fitted, out.name, out.stat().st_size, _OWN_LIMITS)
             contents = f"{len(fitted.vocabulary)} terms, {rules.components} components"
-            model = fitted
             if fitted.metadata["articles"] < FEW_ARTICLES_PER_COMPONENT * rules.components:
                 few = f"{fitted.metadata['articles']:,} articles are few for {rules.components} components"
                 fewer = max(1, fitted.metadata["articles"] // FEW_ARTICLES_PER_COMPONENT)
@@ -50,18 +49,19 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             )
     if args.card:
         Path(args.card).write_text(card, encoding="utf-8")
-    index = space_name(model.group, model)
     print(
-        f"{args.out}: index {index} (model {model.id}), features "
+        f"{args.out}: index {space_name(model.group, model)} (model {model.id}), features "
         f"{args.features}, {contents}, {out.stat().st_size / 1e6:.1f} MB. "
-        "To use it, pass its directory as --models-dir.",
+        f"To use it, pass its directory: --models-dir {out.parent}",
         file=sys.stderr,
     )
     return EXIT_OK
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
-    """Raise ConfigurationError for a file that exists, ModelError for one that cannot be written."""
+    """Raise ConfigurationError for a file that exists or is not read, ModelError for an unwritable one."""
+    if not args.out.endswith(".model"):
+        raise ConfigurationError(f"out: {args.out} does not end in .model, so no service would read it.")
     for name in ("out", "card"):
         if given := getattr(args, name):
             if Path(given).is_file() and not args.replace:
@@ -71,5 +71,4 @@ def _check_outputs(args: argparse.Namespace) -> None:
 
 def _given_options(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:
     """The options that were given; the others keep the defaults of ``FitSettings``."""
-    values = {name: getattr(args, name) for name in names}
-    return {name: value for name, value in values.items() if value is not None}
+    return {name: value for name in names if (value := getattr(args, name)) is not None}

@@ -25,6 +25,7 @@ import aggregator
 from aggregator.app import open_service
 from aggregator.http.server import make_app
 from aggregator.settings import Settings
+from aggregator_client.client import Client
 from tests.client import misbehaving, scenario
 from tests.support.factories import edited, story
 from tests.support.hang_limit import HANG_LIMIT_S
@@ -167,6 +168,52 @@ async def run_code(code: str, url: str) -> Any:
     process = await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE)
     output, _ = await process.communicate()
     return json.loads(output)
+
+
+async def test_what_is_no_article_is_refused_alone() -> None:
+    """Not with its batch, of which the service would lack a line, or JSON.stringify raise an error."""
+    code = """
+        const { Client } = await import(process.argv[1]);
+        const log = { warn() {}, error() {} };
+        const client = new Client(process.argv[2], { log, deadlineMs: 60000 });
+        const cycle = {};
+        cycle.self = cycle;
+        const wrong = [undefined, cycle, { id: 5n }, "text"];
+        const decisions = await client.submitMany([{ title: "Ferry" }, ...wrong, { title: "Canal" }]);
+        for (const article of wrong) decisions.push(await client.submit(article));
+        const one = await client.submitMany({ title: "Ferry" }).catch((error) => error.message);
+        console.log(JSON.stringify([decisions.map((each) => [each.verdict, each.problem]), one]));
+    """
+    async with proxied_service() as (_, url):
+        decisions, one = await run_code(code, url)
+
+    refused = [
+        ["refused", "An article is an object; found undefined."],
+        ["refused", "The article cannot be written as JSON: Converting circular structure to JSON."],
+        ["refused", "The article cannot be written as JSON: Do not know how to serialize a BigInt."],
+        ["refused", "An article is an object; found string."],
+    ]
+    assert decisions == [["new", ""], *refused, ["new", ""], *refused]
+    assert one == "articles: expected an array, found one object."
+
+
+async def test_a_url_with_a_path_of_the_api_is_named() -> None:
+    """The service did answer, so its answer says which address there is not, in both clients."""
+    code = """
+        const { Client } = await import(process.argv[1]);
+        const log = { warn() {}, error() {} };
+        const decision = await new Client(process.argv[2] + "/v1", { log }).submit({ title: "Ferry" });
+        console.log(JSON.stringify([decision.kind, decision.problem]));
+    """
+    async with proxied_service() as (_, url), Client(f"{url}/v1", deadline_s=HANG_LIMIT_S) as client:
+        decision = await client.submit({"title": "Ferry"})
+        found = await run_code(code, url)
+
+    assert decision.problem == (
+        "There is nothing at /v1/v1/articles; /docs lists all addresses. "
+        "Check the URL, which ends before /v1."
+    )
+    assert found == [decision.kind, decision.problem] and decision.kind == "not_an_aggregator"
 
 
 async def test_an_option_that_does_not_exist_is_refused() -> None:

@@ -216,7 +216,8 @@ class Connection:
         if answer.status >= 500 and answer.status != 501:  # which the service never answers
             return Unavailable(detail, "server_error")
         if problem is None or problem.code in ("no_route", "method_not_allowed"):
-            return Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator")
+            wrong_url = problem and f"{detail} Check the URL, which ends before /v1."
+            return Unavailable(wrong_url or NOT_AN_AGGREGATOR, "not_an_aggregator")
         if problem.code == TAKEN_DOWN:
             return TakenDown(detail)
         return NotFound(detail) if answer.status in (404, 410) else InvalidInput(detail, field=problem.field)

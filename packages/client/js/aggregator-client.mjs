@@ -190,17 +190,21 @@ export class Client {
   /** @param {Iterable<ArticleIn>} articles @param {{dryRun?: boolean}} [options] */
   async submitMany(articles, options = {}) {
     checkOptions(options, { dryRun: "boolean" });
-    if (typeof articles === "string") throw new TypeError("articles: expected an array, found one string.");
+    if (typeof articles === "string" || typeof articles?.[Symbol.iterator] !== "function") {
+      throw new TypeError(`articles: expected an array, found one ${typeof articles}.`);
+    }
     const all = [...articles];
     /** @type {Decision[]} */
     const decisions = [];
     /** @type {any} */
     let failure = null;
     for (let start = 0; start < all.length; start += BATCH_LINES) {
-      const lines = all.slice(start, start + BATCH_LINES).map((article) => JSON.stringify(article));
-      for (const result of await this._submitLines(lines, options.dryRun ? "?dry_run=true" : this._query)) {
+      const rows = all.slice(start, start + BATCH_LINES).map(lineOf);
+      const lines = /** @type {string[]} */ (rows.filter((row) => typeof row === "string"));
+      const results = await this._submitLines(lines, options.dryRun ? "?dry_run=true" : this._query);
+      for (const row of rows) {
         try {
-          decisions.push(this._settle(result));
+          decisions.push(this._settle(typeof row === "string" ? /** @type {Decision | Error} */ (results.shift()) : row));
         } catch (error) {
           const { message, kind = "access_denied" } = /** @type {Unavailable} */ (error);
           decisions.push(undecided("unknown", message, kind));
@@ -346,8 +350,10 @@ export class Client {
   async _decide(article, path) {
     /** @type {Decision | Error} */
     let result;
+    const line = lineOf(article);
+    if (typeof line !== "string") return this._settle(line);
     try {
-      const answer = await this._request("POST", path, JSON.stringify(article));
+      const answer = await this._request("POST", path, line);
       result = decisionOf(parse(answer.text));
     } catch (error) {
       if (error instanceof Rejected && error.status !== 401 && error.status !== 403) {
@@ -576,7 +582,8 @@ function accepted(answer) {
   if (answer.status >= 500 && answer.status !== 501) throw new Unavailable(detail, "server_error");
   if (![401, 403, 413].includes(answer.status)) {
     const foreign = !problem || problem.code === "no_route" || problem.code === "method_not_allowed";
-    if (foreign) throw new Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator");
+    const wrongUrl = problem && `${detail} Check the URL, which ends before /v1.`;
+    if (foreign) throw new Unavailable(wrongUrl || NOT_AN_AGGREGATOR, "not_an_aggregator");
   }
   throw new Rejected(detail, answer.status, problem);
 }
@@ -629,6 +636,19 @@ function decisionOf(answer) {
 function undecided(verdict, problem, kind) {
   const keep = kind !== TAKEN_DOWN;
   return { verdict, answer: null, stored: false, problem, kind, keep, id: null, canonicalId: null };
+}
+
+/** The article as JSON; one that has none, such as undefined, is refused alone, not with its batch.
+ * @param {unknown} article @returns {string | Decision} */
+function lineOf(article) {
+  try {
+    const line = JSON.stringify(article);
+    if (typeof article === "object" && line !== undefined) return line;
+    return rejection(`An article is an object; found ${typeof article}.`, null);
+  } catch (error) {
+    const [reason] = /** @type {Error} */ (error).message.split("\n");
+    return rejection(`The article cannot be written as JSON: ${reason}.`, null);
+  }
 }
 
 /** Of an article that was not accepted; its policy is no part of it.

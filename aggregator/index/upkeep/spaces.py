@@ -31,7 +31,7 @@ RECOUNT_INTERVAL_MS = USE_TTL_MS = MINUTE_MS
 SAMPLING_STEP = 64
 MIN_SAMPLED_ARTICLES = 200  # with fewer, all buckets are read
 STREAM_READ = "; within 8 days of the switch this makes /sources and audit lose the days before for good"
-OTHER_SETTINGS = "{} is used by a service that runs or ended in the last minute; these are not its settings"
+OTHER_SETTINGS = "{} is used by a service with other settings; if it has ended since, repeat this in a minute"
 PROBED_RECORDS = 2_000  # with no more articles the count is exact
 
 

@@ -185,13 +185,10 @@ async def _prepare(
 async def _process_lines(request: web.Request, lines: Sequence[_PreparedLine], query: IngestQuery) -> bytes:
     answers = iter(await _commit_lines(request, lines, query))
     results = [next(answers) if isinstance(line.article, Article) else line.article for line in lines]
-    sent = [line.sent for line in lines]
+    answered = list(zip([line.sent for line in lines], results, strict=True))
     if not query.dry_run:
-        pairs = ((line.data, result) for line, result in zip(sent, results, strict=True))
-        await request.app[SERVICE].articles.refused.add(pairs)
-    return b"".join(
-        _answer_line(request, line.number, r, query) for line, r in zip(sent, results, strict=True)
-    )
+        await request.app[SERVICE].articles.refused.add([(line.data, result) for line, result in answered])
+    return b"".join(_answer_line(request, line.number, result, query) for line, result in answered)
 
 
 async def _commit_lines(

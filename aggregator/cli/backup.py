@@ -100,7 +100,8 @@ def restore(args: argparse.Namespace, settings: Settings) -> int:
         deque(read_verified(backup, model), maxlen=0)
     try:
         if not args.opens_store:
-            with temporary_directory() as directory, loaded(backup, manifest, directory / "data"):
+            with temporary_directory() as directory, loaded(backup, manifest, directory / "data") as server:
+                run_loop(_summarize(server.url))  # refuses a format that this version does not read
                 print("Its checksum is right, and it can be loaded with all its keys.")
         else:
             _restore(args, settings, backup, manifest)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aggregator.store.embedded import EmbeddedServer
+from tests.backup.helpers import VALUES, backup_of
 from tests.cli.helpers import run
 from tests.support.stores import direct_client
 
@@ -45,6 +46,16 @@ def test_a_store_that_is_not_running_is_backed_up(
         assert client.get(b"{upkeep}backup") is not None, "although this was the first backup"
     for undone in ("created since then are gone", "revoked are valid", "distrusted are trusted again"):
         assert undone in output
+
+
+def test_a_backup_that_this_version_cannot_restore_fails_its_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of an earlier format has the right checksum and can be loaded, and ``restore`` refuses it."""
+    backup, _ = backup_of({**VALUES, b"{format}": b"1 0.0.1"}, tmp_path)
+    assert run("restore", str(backup), "--check") == 2
+    captured = capsys.readouterr()
+    assert "the data is of format 1, written by version 0.0.1" in captured.err and not captured.out
 
 
 def test_a_full_store_is_backed_up_without_its_time(

@@ -72,7 +72,8 @@ def _require_store_of_service(args: argparse.Namespace, loaded: settings.Setting
         if args.store is None and args.data_dir is None:
             meant = "If this store is meant, name it by --store or --data-dir."
             raise errors.ConfigurationError(f"store: {problem} {meant}")
-        print(f"note: {problem}", file=sys.stderr)
+        if args.command != "restore":  # which a running service's store refuses: another one is meant
+            print(f"note: {problem}", file=sys.stderr)
 
 
 def _report_error(error: errors.AggregatorError, loaded: settings.Settings | None, log_format: str) -> int:

@@ -69,6 +69,11 @@ def test_a_command_that_opens_another_store_is_refused(
             f"note: embedded Valkey in {other} (appendfsync everysec) {sentence}" in capsys.readouterr().err
         )
 
+        assert run("backup", str(tmp_path / "backups"), "--data-dir", other) == 0
+        capsys.readouterr()
+        assert run("restore", str(tmp_path / "backups"), "--data-dir", str(tmp_path / "second")) == 0
+        assert sentence not in capsys.readouterr().err  # a service must not run on what is restored
+
         monkeypatch.setenv("AGGREGATOR_DATA_DIR", str(tmp_path / "data"))
         assert run("doctor") == run(*ADMIN) == run("doctor", "--accept-store") == 0
         assert sentence not in "".join(capsys.readouterr())

@@ -208,12 +208,16 @@ def test_a_table_without_a_column_to_compare(tmp_path: Path) -> None:
         ("a.xlsx", b"PK\x03\x04", "The file is a zip archive, tar archive or workbook;"),
     ],
 )
-def test_a_file_in_another_format(name: str, content: bytes, sentence: str, tmp_path: Path) -> None:
-    """It is refused before anything is written."""
+def test_a_file_in_another_format(
+    name: str, content: bytes, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is refused before anything is written, and by evaluations."""
     path = tmp_path / name
     path.write_bytes(content)
 
     assert problem(str(path)).startswith(f"{path}: {sentence}")
+    assert main(["evaluate", "own", str(path)]) == main(["evaluate", "clusters", str(path)]) == 2
+    assert capsys.readouterr().err.count(f"aggregator: {path}: {sentence}") == 2
     assert main(["dedupe", str(path), "--out", str(tmp_path / "out"), "--no-progress"]) == 2
     assert not (tmp_path / "out").exists()
 
@@ -246,6 +250,16 @@ def test_an_invalid_line_costs_no_other(
     path.write_bytes(invalid + b"\n")
     with pytest.raises(InvalidInput, match=r"rows\.jsonl, row 1: .*" + message):
         list(read_rows([str(path)]))
+
+
+def test_a_file_of_one_object_with_all_articles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mapping its column to a field would not help."""
+    path = write_lines(tmp_path / "a.json", [{"status": "ok", "articles": ROWS}])
+
+    assert main(["dedupe", str(path), "--out", str(tmp_path / "out"), "--no-progress"]) == 1
+    said = capsys.readouterr().err
+    assert "nor title; its 'articles' is a list: write each object as a line, e.g. by `jq -c '.arti" in said
+    assert "--column" not in said
 
 
 def test_the_fields_of_the_option_are_those_that_rows_are_read_with() -> None:

@@ -29,16 +29,9 @@ def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[
     """
     if jsonl.STDIN in files:
         raise InvalidInput("dedupe reads its input twice and cannot use standard input; name a file.")
-    jsonl.check_readable(files)
+    check_formats(files)
     for file in files:
-        is_table = rows.is_csv(file) or rows.is_parquet(file)
-        head = b"" if rows.is_parquet(file) else rows.read_head(file)
-        problem = jsonl.other_format(head)
-        if not (is_table or problem) and head.strip(jsonl.BOM + b" \r\n") and not _JSON_LINE(head):
-            problem = "It is not gzip, Parquet or lines of JSON; name CSV files .csv or .tsv."
-        if problem and not (is_table and problem.startswith(("The file is CSV", "The file is UTF-16"))):
-            raise InvalidInput(f"{file}: {problem}")
-        for columns in _columns(file) if is_table else ():
+        for columns in _columns(file) if rows.is_csv(file) or rows.is_parquet(file) else ():
             _check_table(file, columns, column_names)
     require_columns(files, list(column_names.items()))
     unused: dict[str, str] = {}  # with the first file of each
@@ -49,13 +42,27 @@ def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[
     return list(filter(None, [*map(encoding_remark, files), *unused.values()]))
 
 
+def check_formats(files: Sequence[str]) -> None:
+    """Raise InvalidInput unless all files can be read and begin as one of the formats."""
+    jsonl.check_readable(files)
+    for file in files:
+        if file == jsonl.STDIN or rows.is_parquet(file):
+            continue
+        head, is_csv = rows.read_head(file), rows.is_csv(file)
+        problem = jsonl.other_format(head)
+        if not (problem or is_csv or _JSON_LINE(head)) and head.strip(jsonl.BOM + b" \r\n"):
+            problem = "It is not gzip, Parquet or lines of JSON; name CSV files .csv or .tsv."
+        if problem and not (is_csv and problem.startswith(("The file is CSV", "The file is UTF-16"))):
+            raise InvalidInput(f"{file}: {problem}")
+
+
 def unused_columns(columns: Sequence[str], column_names: Mapping[str, str], option: str) -> str:
     """That compared fields have no column, and columns no field, with ``option`` of a field; else empty."""
     used = [rows.column_of(field, columns, column_names) for field in rows.ARTICLE_FIELDS]
     fields = {field for field, column in zip(rows.ARTICLE_FIELDS, used, strict=True) if column in columns}
     lacking = [field for field, other in COMPARED_FIELDS.items() if fields.isdisjoint((field, other))]
     unused = [column for column in columns if column and column not in used]
-    if not lacking or not unused:
+    if not lacking or not unused or fields.isdisjoint(rows.CONTENT_FIELDS):  # which is said of each row
         return ""
     what = f"no column is {', '.join(lacking)}; unused: {rows.listed(unused)}"
     return f"{what}; map them, e.g. with {option.format(lacking[0])}"

@@ -226,6 +226,9 @@ def _column_hint(row: RowOrError, column_names: Mapping[str, str]) -> str:
     present = row_as_dict(row)
     if not present or any(column_of(name, present, column_names) in present for name in CONTENT_FIELDS):
         return "."
+    lists = [n for n, v in present.items() if isinstance(v, list) and v and isinstance(v[0], dict)]
+    if lists and not isinstance(row, dict):  # of JSON
+        return f"; its {lists[0]!r} is a list: write each object as a line, e.g. by `jq -c '.{lists[0]}[]'`."
     return column_hint(present, "text")
 
 

@@ -36,7 +36,7 @@ def add_replay_command(commands: Any) -> None:
         commands, "replay", "replay dated articles through event detection, using their timestamps",
         "aggregator_archive.cli.replay:run", example="archive.jsonl.gz",
     )  # fmt: skip
-    command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz or - for standard input")
+    command.add_argument("files", nargs="+", metavar="FILE", help="as for dedupe, or - for standard input")
     command.add_argument("--out", metavar="FILE", help="write the events here (default: standard output)")
     command.add_argument(
         "--preview", metavar="SPAN", type=common_options.duration_ms,

@@ -26,9 +26,9 @@ from aggregator.domain import Analysis, Article
 from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import DATA_VARIABLE, Settings
 from aggregator.time_units import HOUR_MS
+from aggregator_archive import input_check
 from aggregator_archive.cli.dedupe import selected_policy
 from aggregator_archive.executors import end_with_parent
-from aggregator_archive.input_check import COLUMN_ROWS, encoding_remark, mapped_names, require_columns
 from aggregator_archive.optional_imports import import_optional
 from aggregator_archive.rows import CONTENT_FIELDS, id_text, listed, read_rows
 from aggregator_lab.cli.evaluate_options import COLUMNS, input_file
@@ -52,10 +52,10 @@ PROTOCOLS_BY_COLUMNS = {("text1", "text2"): "pairs", ("cluster",): "near-duplica
 
 def own(args: argparse.Namespace, settings: Settings) -> int:
     """Run the protocol that fits the columns of the files, and say which."""
-    jsonl.check_readable(args.files)
-    rows = list(itertools.islice(read_rows(args.files, args.column, report=False), COLUMN_ROWS))
+    input_check.check_formats(args.files)
+    rows = list(itertools.islice(read_rows(args.files, args.column, report=False), input_check.COLUMN_ROWS))
     columns = {column for row in rows for column, value in row.items() if value is not None}
-    if options := mapped_names(sorted(columns), COLUMNS):
+    if options := input_check.mapped_names(sorted(columns), COLUMNS):
         raise InvalidInput(f"Names of columns are in lower case; map these with {options}.")
     wanted, name = next(item for item in PROTOCOLS_BY_COLUMNS.items() if columns.issuperset(item[0]))
     if rows and not wanted and columns.isdisjoint(CONTENT_FIELDS):
@@ -83,9 +83,9 @@ def own(args: argparse.Namespace, settings: Settings) -> int:
 
 def check_files(args: argparse.Namespace, *others: str) -> None:
     """Refuse before any work files that cannot be read, columns that are missing, and a plot."""
-    jsonl.check_readable([*args.files, *others])
-    require_columns(args.files, args.column)
-    for remark in filter(None, map(encoding_remark, [*args.files, *others])):
+    input_check.check_formats([*args.files, *others])
+    input_check.require_columns(args.files, args.column)
+    for remark in filter(None, map(input_check.encoding_remark, [*args.files, *others])):
         print(remark, file=sys.stderr)
     if vars(args).get("plot"):
         plots.check_plot(args.plot)

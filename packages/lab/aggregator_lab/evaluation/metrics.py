@@ -70,21 +70,13 @@ def roc_auc(truth: Sequence[bool], scores: Sequence[float]) -> float:
 
     Computed from ranks (Mann & Whitney 1947); 0.5 if all items are true or all are false.
     """
-    order = sorted(range(len(scores)), key=lambda item: scores[item])
-    ranks = [0.0] * len(scores)
-    start = 0
-    while start < len(order):
-        end = start
-        while end < len(order) and scores[order[end]] == scores[order[start]]:
-            end += 1
-        for item in order[start:end]:
-            ranks[item] = (start + end + 1) / 2
-        start = end
+    from scipy.stats import rankdata  # 0.2 s, for this measure alone
+
     positive = sum(truth)
     negative = len(truth) - positive
     if not positive or not negative:
         return 0.5
-    above = sum(rank for rank, true in zip(ranks, truth, strict=True) if true)
+    above = float(sum(r for r, true in zip(rankdata(scores), truth, strict=True) if true))
     return (above - positive * (positive + 1) / 2) / (positive * negative)
 
 

@@ -110,6 +110,7 @@ async def test_an_unknown_profile_is_refused_with_the_known_names(client: Client
     problem = await response.json(content_type=None)
 
     assert (response.status, problem["code"], problem["field"]) == (400, "bad_input", "policy")
+    assert problem["errors"][0]["parameter"] == "policy"
     assert (
         problem["detail"]
         == "policy: unknown profile 'wires'; did you mean 'wire'? known: default, wire, paper."

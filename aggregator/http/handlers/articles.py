@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     """Check an article for duplicates and store it."""
-    _note_repetition(request)
+    _begin(request, query)
     service, metrics, body = request.app[SERVICE], request.app[METRICS], b""
     try:
         caller = current_caller.get()
@@ -64,11 +64,8 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
 
 async def post_batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     """Check and store many articles: JSON lines, one answer line each, in order."""
-    _note_repetition(request)
+    _begin(request, query)
     bodies.check_encoding(request)
-    if query.policy:
-        with errors_in_parameters():
-            request.app[SERVICE].articles.policies.named(query.policy)
     try:
         with request.app[BATCH_LIMIT].slot(current_caller.get()):
             return await _stream_batch(request, query)
@@ -212,7 +209,11 @@ async def _commit_lines(
         return [_log_unexpected(request, error)] * len(usable)
 
 
-def _note_repetition(request: web.Request) -> None:
+def _begin(request: web.Request, query: IngestQuery) -> None:
+    """Note when a repeated request was first sent. Raises InvalidInput for a query with an unknown policy."""
+    if query.policy:
+        with errors_in_parameters():
+            request.app[SERVICE].articles.policies.named(query.policy)
     repeats_ms = request.headers.get("X-Repeats-Ms", "")
     if repeats_ms.isdecimal() and len(repeats_ms) < 8:
         request[FIRST_SENT_MS] = int(time.time() * 1000) - int(repeats_ms) - CONNECTING_MS

@@ -296,6 +296,8 @@ def test_names_without_a_directory_are_development_data(
     assert "or their directory in AGGREGATOR_DATA" in capsys.readouterr().err
     monkeypatch.setenv("AGGREGATOR_DATA", str(data))
     assert run("evaluate", "pairs", "pairs.jsonl") == 0
+    write_jsonl(data / "gold", *({"id": n, "text": texts[0], "cluster": "a"} for n in "12"))
+    assert run("evaluate", "near-duplicates", "gold") == 0
     assert run("evaluate", "relatedness", "--judged", str(judged), "--pairs", "pairs.jsonl") == 2
     assert "give pairs of both verdicts in two languages" in capsys.readouterr().err
     (here / "pairs.jsonl").write_text("{}")

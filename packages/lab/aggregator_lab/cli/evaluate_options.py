@@ -325,7 +325,7 @@ def _add_input_options(command: argparse.ArgumentParser) -> None:
         help="number of random orders (default 1)",
     )  # fmt: skip
     command.add_argument(
-        "--html", metavar="PATH", type=input_file, default="",
+        "--html", metavar="PATH", type=input_file,
         help="directory or tar archive with the page of each id; texts are extracted from the pages",
     )  # fmt: skip
     command.add_argument(

@@ -222,6 +222,11 @@ class ArticleRecord:
         """The time by which this version is ordered (``publication_time``)."""
         return publication_time(self.published_at_ms, self.arrived_ms)[0]
 
+    def updated_ms(self, first_ms: int) -> int:
+        """When this version of an article of ``first_ms`` was published or arrived; 0: it is the first."""
+        at_ms = self.publication_ms if self.publication_ms > first_ms else max(first_ms, self.arrived_ms)
+        return 0 if self.number == self.first_version else at_ms
+
 
 _ANALYZED = {each.name for each in fields(Analysis)} & {each.name for each in fields(ArticleRecord)}
 _ANALYZED -= {"title", "problems"}

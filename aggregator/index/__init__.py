@@ -35,19 +35,9 @@ class Index:
     not read (``ingest/dual_write.py``). ``retention_ms``: how long articles are kept at least; None:
     indefinitely.
 
-    Parts:
-
-    * ``lookup``: near-duplicate candidates of articles, and the checks that make a decision on them safe
-    * ``related``: candidates for readers, by bits and by terms
-    * ``bindings``: the version and verdict of an id
-    * ``articles``: stored articles by id: read, group of duplicates, update, delete; all of a space
-    * ``records``: records and texts by article number
-    * ``stream``: the articles in commit order; ``arrival_counts``: how many per minute
-    * ``segments``: the segments of each space
-    * ``transactions(stack)``: builds transactions on the writable segment of a ``SegmentStack``
-    * ``takedowns``: marks of the texts that were taken down; ``untrusted``: sources that are not stored
-    * ``retention``: the floor, below which articles have expired
-    * ``memory``: whether this is the store that the process knows
+    Parts, described by their classes: ``lookup`` finds near-duplicate candidates, ``related`` those for
+    readers; ``articles`` and ``bindings`` are by id, ``records`` by number, ``stream`` in commit order;
+    ``transactions(stack)`` writes to the writable segment of a ``SegmentStack``.
     """
 
     def __init__(

@@ -91,10 +91,8 @@ class SourceDirectory:
 
 def _decode(data: bytes | None) -> SourcesReport:
     """A damaged report is an empty one: the next run replaces it."""
-    if data is None:
-        return EMPTY
     try:
-        return decode_value(_decoder, zlib.decompress(data), "The report on sources")
+        return decode_value(_decoder, zlib.decompress(data), "The report on sources") if data else EMPTY
     except zlib.error as error:
         corrupt_error("The report on sources", error)
     except DamagedValue:
@@ -136,10 +134,7 @@ PAUSE_FACTOR = 50
 
 
 class SourceCollector(PeriodicTask):
-    """One replica's part of the statistics.
-
-    ``failing``: number of sources that fail, by problem.
-    """
+    """One replica's part of the statistics; ``failing``: number of sources that fail, by problem."""
 
     def __init__(
         self,

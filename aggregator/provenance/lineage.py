@@ -42,10 +42,16 @@ class Publication:
         return cls(record, *publication_time(record.published_at_ms, arrived_ms, limit_ms))
 
     def at(self, at_ms: int) -> Publication:
-        """The publication with the time by which an event counts it."""
+        """The publication with the time by which an event counts it, that of its first version."""
         known_ms, basis = publication_time(self.record.published_at_ms, self.arrived_ms)
         basis = basis if basis == "arrived" or at_ms == known_ms else "claimed"
+        basis = "published" if self.record.updated_ms(at_ms) else basis
         return self if at_ms == self.at_ms else replace(self, at_ms=at_ms, basis=basis)
+
+    @property
+    def updated_ms(self) -> int:
+        """When this version of it was published, if it is a later one than that of ``at_ms``, else 0."""
+        return self.record.updated_ms(self.at_ms)
 
     @property
     def source(self) -> str:

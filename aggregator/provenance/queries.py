@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from operator import attrgetter
 from typing import Literal
 
@@ -80,13 +79,15 @@ class ProvenanceQueries:
         """
         stored = await self._index.articles.get_many(list(times)[:MAX_EVENT_ITEMS])
         believed_ms = await self._sources.believed_ms()
-        groups: dict[int, list[Publication]] = {}
+        groups, counted = dict[int, list[Publication]](), list[Publication]()
         for id_, article in stored.items():
-            publication = Publication.of(article.record, believed_ms(article.record.source))
-            groups.setdefault(article.group, []).append(publication.at(times[id_]))
-        counted = [sorted(text, key=_by_time) for text in groups.values()]
-        first_of_text = {p.record.number: next(filter(p.repeats, text)) for text in counted for p in text}
-        in_order = sorted(chain(*counted), key=lambda p: (p.record.id in doubtful, p.order))
+            publication = Publication.of(article.record, believed_ms(article.record.source)).at(times[id_])
+            counted.append(publication)  # its text is that of its last version
+            version = replace(publication, at_ms=publication.updated_ms or publication.at_ms)
+            groups.setdefault(article.group, []).append(version)
+        texts = [sorted(text, key=_by_time) for text in groups.values()]
+        texts_of = {p.record.number: (p, next(filter(p.repeats, text))) for text in texts for p in text}
+        in_order = sorted(counted, key=lambda p: (p.record.id in doubtful, p.order))
         by_outlet: dict[str, list[Publication]] = {}
         for publication in in_order:
             by_outlet.setdefault(publication.outlet, []).append(publication)
@@ -108,9 +109,7 @@ class ProvenanceQueries:
         several.sort(key=lambda text: (-len(text.sources), text.first.order))
         return EventProvenance(
             first,
-            tuple(
-                _outlet_entry(own, in_order[0], first, first_of_text, doubtful) for own in by_outlet.values()
-            ),
+            tuple(_outlet_entry(own, in_order[0], first, texts_of, doubtful) for own in by_outlet.values()),
             tuple([await self._with_changes(text) for text in several]),
             tuple(repeats),
             len(in_order),
@@ -140,12 +139,12 @@ def _changes_of(step: Step, steps: Sequence[Step], texts: dict[int, str]) -> Cha
 
 def _outlet_entry(
     own: Sequence[Publication], earliest: Publication, first: Publication | None,
-    first_of_text: Mapping[int, Publication], doubtful: Collection[str],
+    texts_of: Mapping[int, tuple[Publication, Publication]], doubtful: Collection[str],
 ) -> OutletEntry:  # fmt: skip
-    """The entry of an outlet with these publications, in order."""
-    publication, original = own[0], first_of_text[own[0].record.number]
+    """The entry of an outlet with these publications, in order; ``texts_of``: each text and its first."""
+    publication, (text, original) = own[0], texts_of[own[0].record.number]
     is_own, has_texts = original.outlet == publication.outlet, publication.has_text and original.has_text
-    kind: OutletKind = "copy" if original.at_ms < publication.at_ms else "same time"
+    kind: OutletKind = "copy" if original.at_ms < text.at_ms else "same time"
     kind = "headline" if not has_texts else "own" if is_own else kind
     kind = "doubtful" if publication.record.id in doubtful else "first" if publication is first else kind
     lag_ms = publication.at_ms - earliest.at_ms

@@ -186,8 +186,7 @@ class FakeService:
         if article.html and "<p" not in article.html:
             return NoText("html: no main text was found in it.", field="html")
         text = article.text or article.html or article.title
-        known = self.stored.get(article.id)
-        if known is not None:
+        if known := self.stored.get(article.id):
             return self._answer(known, stored=False)
         stored = StoredArticle(self._record(article, text), self._decide(text))
         if not dry_run:
@@ -210,6 +209,7 @@ class FakeService:
             source=article.source,
             published_at_ms=article.published_at_ms,
             text_words=len(article.text.split()),
+            own_headline=0.0 if article.text else 1.0,
             sketch=NO_SKETCH,
         )
 

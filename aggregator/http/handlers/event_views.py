@@ -16,6 +16,7 @@ from datetime import UTC, tzinfo
 
 import msgspec
 from aiohttp import web
+from msgspec.structs import replace
 
 from aggregator.analysis.source import outlet_name
 from aggregator.app import Service
@@ -136,9 +137,11 @@ _BYTE_ORDER_MARK = "\ufeff"
 class EventItem(msgspec.Struct, frozen=True):
     """One article of an event.
 
-    at_ms     when it was published, as the event counts it
-    copy_of   "" for an original, and for what an outlet added to its own text, so that it was kept
-    has_text  whether more than its headline is known; ``basis``: how ``at_ms`` is known
+    at_ms       when it was published, as the event counts it; ``basis``: how that is known
+    updated_ms  when its version was published, if it is a later one, else 0
+    copy_of     the first of the event with its text; "": an original, or what an outlet added to its own text
+    adds        whether it was kept, for what it has more than the text that it copies
+    has_text    whether more than its headline is known
     """
 
     id: str
@@ -149,7 +152,9 @@ class EventItem(msgspec.Struct, frozen=True):
     published_at_ms: int | None
     arrived_ms: int
     at_ms: int
+    updated_ms: int = 0
     copy_of: str = ""
+    adds: bool = False
     has_text: bool = True
     doubtful: bool = False
     basis: TimeBasis = "published"
@@ -199,22 +204,30 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
             match, record, fact = article.outcome.match, article.record, facts[article.record.id]
             original = by_id.get(match.canonical_id) if match and article.outcome.keep else None
             is_own = original and record.text_words and original.source == outlet_name(record.source)
-            said.append((fact.at_ms, record.source, figures_in(record.title, record.lang)))
+            matched, updated_ms = by_id.get(match.id) if match else None, record.updated_ms(fact.at_ms)
+            copied = matched.id if matched and not matched.copy_of else match.canonical_id if match else ""
+            said.append((updated_ms or fact.at_ms, record.source, figures_in(record.title, record.lang)))
             by_id[record.id] = fields_of(
                 record,
                 EventItem,
                 source=outlet_name(record.source),
                 at_ms=fact.at_ms,
-                copy_of=match.canonical_id if match and not is_own else "",
+                updated_ms=updated_ms,
+                copy_of="" if is_own else copied,
+                adds=match is not None and article.outcome.keep and has_text(record),
                 has_text=has_text(record),
                 basis="published" if fact.claim_ms is None else "claimed" if fact.claim_ms else "arrived",
                 doubtful=fact.doubtful,
             )
         records += [article.record for article in found if article.record.id in compared]
         await asyncio.sleep(0)  # 100 articles are 10 ms of the event loop
+    in_order, firsts = sorted(by_id.values(), key=lambda i: (i.at_ms, i.arrived_ms)), dict[str, str]()
+    for item in in_order:  # an original may have arrived, or been dated, after its copy
+        if (text := item.copy_of or item.id) in by_id:
+            first = firsts.setdefault(text, item.id)
+            by_id[item.id] = replace(item, copy_of="" if first == item.id else first)
     alternatives = [by_id[r.id] for r in storylines.headline_alternatives(records, event.title)]
-    in_order = sorted(by_id.values(), key=lambda i: (i.at_ms, i.arrived_ms))
-    return EventItems(tuple(in_order), tuple(alternatives), figures_over_time(said))
+    return EventItems(tuple(by_id[i.id] for i in in_order), tuple(alternatives), figures_over_time(said))
 
 
 async def get_items(request: web.Request, id_: str) -> EventItemsOut:

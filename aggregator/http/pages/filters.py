@@ -28,7 +28,7 @@ def utc(at: datetime | int, form: str) -> str:
     return (to_datetime(at) if isinstance(at, int) else at).astimezone(UTC).strftime(form)
 
 
-def duration(ms: int) -> str:
+def duration(ms: int, parts: int = 2) -> str:
     """A duration, for example "3 min 20 s", "25 min", "2 h 5 min", "1 d 3 h"; without seconds from 10 min."""
     minutes, seconds = divmod(ms // 1000, 60)
     if minutes >= 10:
@@ -37,7 +37,7 @@ def duration(ms: int) -> str:
     days, hours = divmod(hours, 24)
     units = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s")]
     largest = next((i for i, (count, _) in enumerate(units) if count), len(units) - 1)
-    shown = [f"{count}\u00a0{unit}" for count, unit in units[largest : largest + 2] if count]
+    shown = [f"{count}\u00a0{unit}" for count, unit in units[largest : largest + parts] if count]
     return " ".join(shown) or "0\u00a0s"
 
 

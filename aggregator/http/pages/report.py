@@ -191,15 +191,11 @@ class Entry:
 
 
 def fold_copies(items: Sequence[EventItem]) -> list[Entry]:
-    """One entry per group of copies in the order given: the original if it is there, else the earliest."""
-    groups: dict[str, list[EventItem]] = {}
+    """One entry per group of copies in the order given, of its first article; what adds to it stays apart."""
+    groups, by_id = dict[str, list[EventItem]](), {item.id: item for item in items}
     for item in items:
-        groups.setdefault(item.copy_of or item.id, []).append(item)
-    entries, position = [], {item.id: n for n, item in enumerate(items)}
-    for canonical_id, members in groups.items():
-        head = next((item for item in members if item.id == canonical_id), members[0])
-        entries.append(Entry(head, tuple(item for item in members if item is not head)))
-    return sorted(entries, key=lambda entry: position[entry.item.id])
+        groups.setdefault(item.id if item.adds else item.copy_of or item.id, []).append(item)
+    return [Entry(head, tuple(copies), by_id.get(head.copy_of)) for head, *copies in groups.values()]
 
 
 def by_outlet(items: Sequence[EventItem]) -> list[Entry]:

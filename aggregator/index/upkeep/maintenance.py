@@ -5,13 +5,8 @@ The caller may stop between any two steps: progress is in the store, and two pro
 **Retention.** A segment that spans the retention period is sealed even if it is not full. A frozen segment
 below the floor is dropped; ``closed`` stays for readers of the stream that were away.
 
-**Expiry sweep** (docs/design/segments.md). It removes what dropping segments leaves:
-
-    r:<space>:<number>, x:<number>    records and texts of all spaces, also of those that are not served
-    {space.N}i, {space.N}p            bindings and states, except in writable segments
-    <prefix><number>                  keys of other packages, each with its own retention
-
-A key goes once its article is older, by the trusted time, than the retention period plus two grace periods.
+**The sweep** (docs/design/segments.md) removes records, texts, bindings and states that dropping leaves once
+their article is older, by the trusted time, than the retention period plus two grace periods.
 """
 
 from __future__ import annotations

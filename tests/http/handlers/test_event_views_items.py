@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aggregator.domain import Article
+from aggregator.domain import Article, article_number_at
 from aggregator.http.handlers import event_views as event_items
 from aggregator.http.handlers.event_views import (
     CSV_COLUMNS,
@@ -71,6 +71,37 @@ async def test_what_is_doubtful_is_decided_by_the_event(service: FakeService) ->
 
     assert [item.doubtful for item in found.items] == [False, True]
     assert [item.id for item in found.alternatives] == ["a0"]
+
+
+async def test_what_an_updated_article_says_is_of_its_last_version(service: FakeService) -> None:
+    """Its headline and figures are not of the time at which its first version was published."""
+    headlines = ("9 dead in fire", "17 dead in fire", "9 dead in blaze")
+    for n, title in enumerate(headlines):
+        await service.submit(Article(id=f"f{n}", title=title, text=f"Fire {n}.", source=f"Quay {n}"))
+    first, number = service.stored["f0"], article_number_at(START_MS + 3 * HOUR_MS)
+    update = replace(first.record, title="17 dead in fire", number=number)
+    service.stored["f0"] = replace(first, record=replace(update, published_at_ms=START_MS + 2 * HOUR_MS))
+    times = (START_MS - 3 * HOUR_MS, START_MS - HOUR_MS, START_MS - 2 * HOUR_MS)
+    found = await load_event_items(service, event("e1", "Fire", ["f0", "f1", "f2"], times=times))  # type: ignore[arg-type]
+
+    assert [(i.id, i.at_ms - START_MS, i.updated_ms > 0) for i in found.items] == [
+        ("f0", -3 * HOUR_MS, True), ("f2", -2 * HOUR_MS, False), ("f1", -HOUR_MS, False),
+    ]  # fmt: skip
+    assert found.figures["dead"] == [(9, times[2], "Quay 2", 1), (17, times[1], "Quay 1", 2)]
+
+
+async def test_the_first_of_a_text_is_the_original_of_an_event(service: FakeService) -> None:
+    """By the times of the event, whatever arrived first; what is copied by all may be in no event."""
+    for n in range(3):
+        await service.submit(
+            Article(id=f"c{n}", title="The same", text="The same words.", source=f"Quay {n}")
+        )
+    late = event("e1", "Storm", ["c0", "c1", "c2"], times=(5, 3, 9))
+    found = await load_event_items(service, late)  # type: ignore[arg-type]
+    others = await load_event_items(service, event("e2", "Storm", ["c2", "c1"], times=(9, 5)))  # type: ignore[arg-type]
+
+    assert [(i.id, i.copy_of) for i in found.items] == [("c1", ""), ("c0", "c1"), ("c2", "c1")]
+    assert [(i.id, i.copy_of) for i in others.items] == [("c1", "c0"), ("c2", "c0")]
 
 
 async def test_an_event_is_read_once_per_revision(

@@ -193,6 +193,27 @@ async def test_what_each_copy_has_more_is_said_in_the_order_of_outlets(
     assert 'part of another one: <a href="/events/e0/provenance">' in merged and "part of another" not in page
 
 
+async def test_an_updated_article_has_its_text_from_its_update_on(
+    client: Client, service: Service, stored: None
+) -> None:
+    """Its outlet keeps its place; the text of the update is a copy of what others had before it."""
+    await post(client, "c", edited(TEXT, 3), "C", 5, "Ferry aground, 17 hurt")
+    await post(client, "c", edited(TEXT, 2), "C", 40, "Ferry aground, 62 hurt")
+    times = (*AGROUND.times, PUBLISHED_MS - 300_000)
+    told = event("e1", "Ferry aground", (*AGROUND.items, "c"), times=times, first=(times[2], "c", "C"))
+    await commit_event(service.events.repository, "fired", told, EVENT_MS)
+    body = await (await client.get("/v1/events/e1/provenance")).json()
+    page = await (await client.get("/events/e1/provenance")).text()
+
+    assert [(o["source"], o["kind"], o["lag_minutes"]) for o in body["outlets"]] == [
+        ("C", "first", 0), ("A", "own", 5), ("B <i>", "copy", 20),
+    ]  # fmt: skip
+    assert [step["article"]["source"] for step in body["texts"][0]["steps"]] == ["A", "B <i>", "C"]
+    box = page.partition('class="first-box"')[2].partition("<dl")[0]
+    assert re.search("08:05 UTC</time> <span>shown as updated <time[^>]*>20 Nov 2026, 08:40 UTC", box)
+    assert "by arrival here" not in page
+
+
 async def test_a_first_that_arrived_late_or_not_alone_is_said_to(client: Client, service: Service) -> None:
     """Its own date makes it the first: the page adds when it arrived, and who states the same time."""
     began = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)

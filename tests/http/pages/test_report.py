@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from aggregator.http.handlers.event_views import EventItem
 from aggregator.http.pages.report import by_outlet, fold_copies
 
 
 def item(id_: str, at_ms: int, source: str = "", copy_of: str = "") -> EventItem:
     """An article with an id as its headline."""
-    return EventItem(id_, id_, "", source, "en", None, at_ms, at_ms, copy_of)
+    return EventItem(id_, id_, "", source, "en", None, at_ms, at_ms, copy_of=copy_of)
 
 
 def test_copies_are_folded_under_their_original() -> None:
@@ -25,12 +27,17 @@ def test_copies_are_folded_under_their_original() -> None:
     assert (second.item.id, [c.id for c in second.copies]) == ("a", ["b"])
 
 
-def test_an_original_that_arrived_after_its_copy_leads() -> None:
-    """The group keeps the time of the original."""
-    early, original = item("b", 1, copy_of="a"), item("a", 5)
-    (entry,) = fold_copies([early, original])
+def test_what_a_copy_adds_stays_apart() -> None:
+    """It was kept for readers, so editors see it, too; its row names the original."""
+    items = [
+        item("a", 1),
+        msgspec.structs.replace(item("b", 2, copy_of="a"), adds=True),
+        item("c", 3, copy_of="a"),
+    ]
+    first, second = fold_copies(items)
 
-    assert (entry.item, entry.copies) == (original, (early,))
+    assert (first.item.id, [c.id for c in first.copies]) == ("a", ["c"])
+    assert (second.item.id, second.original) == ("b", items[0])
 
 
 def test_outlets_are_in_order_of_their_first_article() -> None:

@@ -235,6 +235,25 @@ async def test_a_first_that_arrived_late_or_not_alone_is_said_to(client: Client,
     assert sum(int(count) for label, count in tiles[1:]) + 1 == int(tiles[0][1])  # the first, and the parts
 
 
+async def test_an_old_article_that_an_editor_added_may_be_background(
+    client: Client, service: Service, stored: None
+) -> None:
+    """It is first, and the page says how long before the others, in days, hours and minutes."""
+    await post(client, "y", story(91), "Y", 0, "Ferry was late again")
+    times = (*AGROUND.times, PUBLISHED_MS - 97_500_000)
+    told = event("e1", "Ferry aground", (*AGROUND.items, "y"), times=times, first=(times[2], "y", "Y"))
+    added = replace(told, id="e2", added={"y": Item(0.5, times[2], "Y")})
+    for each in (told, added):
+        await commit_event(service.events.repository, "fired", each, EVENT_MS)
+    without, page = [await (await client.get(f"/events/{id_}/provenance")).text() for id_ in ("e1", "e2")]
+
+    said = (
+        "An editor added this article; the next outlet, <bdi>A</bdi>, followed 1\u00a0d 3\u00a0h 5\u00a0min"
+    )
+    assert said in page and said not in without
+    assert page.count("+1\u00a0d 3\u00a0h 5\u00a0min") == 1
+
+
 async def test_a_day_without_a_time_gets_no_invented_hour(client: Client, service: Service) -> None:
     """Midnight UTC is 01:00 in Berlin, at which nothing was published."""
     today = f"{datetime.now(UTC):%Y-%m-%d}T00:00:00Z"

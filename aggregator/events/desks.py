@@ -97,11 +97,8 @@ def view_filter(desk: Desk) -> EventFilter:
 
 def meets_thresholds(desk: Desk, event: Event, hourly: int) -> bool:
     """Whether an event with ``hourly`` items within the last hour reaches all thresholds of the desk."""
-    return (
-        event.size >= desk.alert_size
-        and len(event.sources) >= desk.alert_sources
-        and hourly >= desk.alert_hourly
-    )
+    reached = event.size >= desk.alert_size and len(event.sources) >= desk.alert_sources
+    return reached and hourly >= desk.alert_hourly
 
 
 def is_quiet(desk: Desk, now_ms: int) -> bool:

@@ -5,18 +5,18 @@
     ended      the detector closed the event: no item within the window of the rule
     fading     the detector calls it fading (at most half its peak in the window), no item in the last hour,
                or not fast and in the last 2 hours at most at half the rate of its peak
-    breaking   fast (10 items or a third of the peak in the last hour, not 1; not most items are doubtful),
-               new (detected or developed under 2 h ago)
+    breaking   fast (10 items or a third of the peak in the last hour, not 1; not most items are doubtful; not
+               of chance), new (detected or developed under 2 h ago)
     growing    fast, and at least twice as many items in the last hour as in the hour before
     emerging   new, not fast, and no fewer items in the last hour than in the hour before
     running    any other open event
 
 **Urgency** is the order of the front page: items and voices of about the last 30 minutes against the usual
-number, in doublings. What is usual is what was expected when the event fired, and half of what the event
-itself had in a half-hour of the three hours before the last one. More items in the last hour never lower it.
-Fading events come after those that are not, of them last those without items in the last hour; handled ones
-after all others. An event that was seen, published or dropped is **back** when it developed since, a toll of
-two outlets grew or was corrected, or as many items came as an alert needs.
+number, in doublings. What is usual is what was expected when the event fired, and half of what it had in a
+half-hour of the three hours before the last one. More items in the last hour never lower it. Fading events
+come after the others, last those without items in the last hour; then those of chance (3 items or less, as
+after a split); then handled ones. An event that was seen, published or dropped is **back** when it developed
+since, a toll of two outlets grew or was corrected, or as many items came as an alert needs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp2, inf, log2, sqrt
+from itertools import zip_longest
+from math import exp2, log2, sqrt
 from typing import Literal, NamedTuple, get_args
 from urllib.parse import parse_qsl
 
@@ -34,8 +35,8 @@ from aggregator.analysis.source import outlet_key
 from aggregator.analysis.text.normalization import normalize
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import StreamItem
-from aggregator.events.detection.model import EventStatus
-from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS, bucket
+from aggregator.events.detection.model import CHANCE_ITEMS, EventStatus
+from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS, course_of, items_within
 from aggregator.events.detection.top_stories import TopStory, story_size
 from aggregator.events.event import Event, EventSummary
 from aggregator.events.figures import Toll
@@ -46,8 +47,7 @@ Severity = Literal["emerging", "breaking", "growing", "running", "fading", "ende
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 NEW_MS = 2 * HOUR_MS
-FAST_ITEMS, FAST_PEAK_PARTS = 10, 3
-GROWING_RATIO = 2
+FAST_ITEMS, FAST_PEAK_PARTS, GROWING_RATIO = 10, 3, 2
 # What is older by this time weighs half: in all, a steady rate weighs as much as its last half-hour.
 HALF_LIFE_MS = 20 * MINUTE_MS
 OWN_RATE_SHARE = 0.5
@@ -127,30 +127,30 @@ class RankedStory(NamedTuple):
 
 
 def largest_stories(stories: Iterable[TopStory], wanted: EventFilter, since_ms: int) -> list[RankedStory]:
-    """The stories that match and have items since a time, the largest first; a bucket counts at its start."""
+    """The stories that match and have items since a time, the largest first."""
     found = list[RankedStory]()
     for story in stories:
-        items = story.event.items_between(since_ms, inf)
-        voices = sum(count for at_ms, count in story.event.voices if at_ms > since_ms)
-        if items and wanted.matches(Event.of(story.event)):
-            found.append(RankedStory(story, items, voices))
+        outlets = zip_longest(story.event.times, story.event.outlets, fillvalue=-1)
+        recent = [outlet for at_ms, outlet in outlets if at_ms > since_ms]
+        if recent and wanted.matches(Event.of(story.event)):
+            found.append(RankedStory(story, len(recent), len({*recent})))
     return sorted(found, key=lambda found: (-story_size(found.voices, found.items), found.story.event.id))
 
 
 class Growth(NamedTuple):
-    """Items of the timeline in the last hour and in the hour before, counted by buckets of 10 minutes."""
+    """Items in the course of an event in the last hour and in the hour before."""
 
     last_hour: int
     hour_before: int
 
 
 def growth(event: Event, now_ms: int) -> Growth:
-    """Items in the two hours before ``now_ms``; a bucket counts at its start, later ones as the last hour."""
-    hour_ago_ms = now_ms - HOUR_MS
-    last_hour = event.items_between(hour_ago_ms, inf)
-    if bucket(event.first_seen_ms) > hour_ago_ms:  # with it count those that state an earlier date
-        last_hour -= sum(0 < claim_ms <= hour_ago_ms for claim_ms in event.claims.values())
-    return Growth(last_hour, event.items_between(now_ms - 2 * HOUR_MS, hour_ago_ms))
+    """Items in the two hours before ``now_ms``; later ones count as of the last hour."""
+    ages = [now_ms - at_ms for at_ms in course_of(event)]
+    last_hour = sum(age_ms < HOUR_MS for age_ms in ages)
+    if now_ms - event.first_seen_ms < HOUR_MS:  # with it count those that state an earlier date
+        last_hour -= sum(0 < claim_ms <= now_ms - HOUR_MS for claim_ms in event.claims.values())
+    return Growth(last_hour, sum(HOUR_MS <= age_ms < 2 * HOUR_MS for age_ms in ages))
 
 
 def news_ms(event: Event) -> int:
@@ -164,7 +164,7 @@ def severity(event: Event, now_ms: int) -> Severity:
     if event.status == "closed":
         return "ended"
     is_new, is_sure = now_ms - news_ms(event) < NEW_MS, 2 * len(event.doubtful) <= event.size
-    is_fast = is_sure and 1 < last >= min(event.peak / FAST_PEAK_PARTS, FAST_ITEMS)
+    is_fast = is_sure and not _is_chance(event) and 1 < last >= min(event.peak / FAST_PEAK_PARTS, FAST_ITEMS)
     is_slow = not is_fast and (last + before) * event.window_ms <= event.peak * HOUR_MS
     if event.status == "fading" or not last or is_slow:
         return "fading"
@@ -173,10 +173,15 @@ def severity(event: Event, now_ms: int) -> Severity:
     return "emerging" if is_new and last >= before else "running"
 
 
+def _is_chance(event: Event) -> bool:
+    """Whether so few items are left of the event that they would be none."""
+    return event.size <= min(event.needed, CHANCE_ITEMS)
+
+
 def urgency(event: Event, now_ms: int) -> tuple[float, float]:
     """Items and voices of the last half-hour: doublings above the usual, then their number."""
     items, voices = _recent(event.timeline, now_ms), _recent(event.voices, now_ms)
-    own = event.items_between(now_ms - 4 * HOUR_MS, now_ms - HOUR_MS) / 6
+    own = items_within(event, now_ms - 4 * HOUR_MS, now_ms - HOUR_MS) / 6
     usual = event.expected * HOUR_MS / 2 / event.window_ms + OWN_RATE_SHARE * own
     # The geometric mean of items and voices; the usual items have as many voices as the recent ones.
     share = sqrt(voices / items) if items else 0.0
@@ -246,4 +251,4 @@ def _key(event: Event, order: EventOrder, now_ms: int) -> tuple[float, ...]:
     if order == "growth":
         return (last_hour - hour_before,)
     goes_on = severity(event, now_ms) not in ("fading", "ended")
-    return not is_handled(event), goes_on, last_hour > 0, *urgency(event, now_ms)
+    return not is_handled(event), not _is_chance(event), goes_on, last_hour > 0, *urgency(event, now_ms)

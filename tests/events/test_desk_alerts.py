@@ -170,9 +170,9 @@ def test_growth_within_an_hour_is_a_threshold() -> None:
     slow = story("e1", 5, timeline=((EVENT_MS - 5 * HOUR_MS, 30), (EVENT_MS, 4)))
 
     assert desk.sent(slow) == []
-    assert desk.sent(
-        replace(slow, timeline=(*slow.timeline, (EVENT_MS + 10 * MINUTE_MS, 6))), minutes=12
-    ) == [["e1"]]
+    assert desk.sent(replace(slow, times=(*slow.times, *(EVENT_MS + 10 * MINUTE_MS,) * 6)), minutes=12) == [
+        ["e1"]
+    ]
 
 
 @pytest.mark.parametrize("sent_ms", [EVENT_MS + HOUR_MS, EVENT_MS + 400 * HOUR_MS])

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aggregator.events.detection.numbers import bucket, with_items
 from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import EditorAction, Event
-from aggregator.events.newsroom import apply_action
+from aggregator.events.newsroom import apply_action, split_off
 from aggregator.events.repository import EventRepository
 from aggregator.events.selection import (
     PAGED_ORDERS,
@@ -106,6 +107,9 @@ HOUR_AGO = EVENT_MS - HOUR_MS
         ({"timeline": ((EVENT_MS, 1),), "peak": 1}, "emerging"),
         ({"timeline": ((EVENT_MS, 1),), **OLD, "peak": 1}, "running"),
         ({"timeline": ((EVENT_MS, 2),), "peak": 6}, "breaking"),
+        ({"timeline": ((EVENT_MS, 4),), "peak": 4, "size": 4, "needed": 3}, "breaking"),
+        ({"timeline": ((EVENT_MS, 2),), "peak": 2, "size": 2, "needed": 1}, "breaking"),
+        ({"timeline": ((EVENT_MS, 2),), "peak": 2, "size": 2, "needed": 15}, "emerging"),
         ({"timeline": ((EVENT_MS, 2),), "peak": 7}, "emerging"),
         ({"timeline": ((HOUR_AGO, 5), (EVENT_MS, 10)), **OLD}, "growing"),
         ({"timeline": ((HOUR_AGO, 6), (EVENT_MS, 11)), **OLD}, "running"),
@@ -119,7 +123,7 @@ def test_each_threshold_from_both_sides(fields: dict[str, Any], expected: str) -
 
     Half the rate of a peak of 4 hours is a quarter of its items in 2 hours; one item is not fast.
     """
-    assert severity(event("e1", "Bridge", **fields), EVENT_MS) == expected
+    assert severity(event("e1", "Bridge", **{"size": 40, **fields}), EVENT_MS) == expected
 
 
 SEEN_MS = EVENT_MS - HOUR_MS
@@ -186,8 +190,8 @@ def test_a_muted_event_does_not_return() -> None:
     assert since_handled(replace(grown, actions=undone, detected_at_ms=SEEN_MS + 1)) == CameSince()
 
 
-def test_growth_counts_buckets_by_their_start() -> None:
-    """A bucket of exactly an hour ago belongs to the hour before, one of two hours ago to neither."""
+def test_growth_counts_items_by_their_exact_times() -> None:
+    """One of exactly an hour ago belongs to the hour before, one of two hours ago to neither."""
     timeline = (
         (EVENT_MS - 2 * HOUR_MS, 1),
         (EVENT_MS - 2 * HOUR_MS + 1, 2),
@@ -197,6 +201,24 @@ def test_growth_counts_buckets_by_their_start() -> None:
     rates = growth(event("e1", "Bridge", timeline=(*timeline, (EVENT_MS + MINUTE_MS, 16))), EVENT_MS)
 
     assert rates == (24, 6)
+
+
+@pytest.mark.parametrize(
+    ("minutes_ago", "rates"),
+    [((50, 54), (2, 0)), ((52,), (1, 0)), ((62, *range(64, 115, 7), 115), (0, 10)), ((119, 121), (0, 1))],
+)
+def test_an_hour_is_an_hour_within_the_steps_of_the_timeline(
+    minutes_ago: tuple[int, ...], rates: tuple[int, int]
+) -> None:
+    """At any minute: an item of 52 minutes ago is of the last hour, and the event does not fade."""
+    for minute in range(10):
+        now_ms = bucket(EVENT_MS) + minute * MINUTE_MS
+        times = [now_ms - minutes * MINUTE_MS for minutes in minutes_ago]
+        shown = with_items(event("e1", "Bridge"), {}, times)
+        assert growth(shown, now_ms) == rates
+        assert (severity(shown, now_ms) == "fading") == (not rates[0])
+        found = largest_stories([TopStory(shown, 0, False, 0)], EventFilter(), now_ms - HOUR_MS)
+        assert [story.items for story in found] == [rates[0]] * (rates[0] > 0)
 
 
 @pytest.mark.parametrize(("first_ms", "last_hour"), [(EVENT_MS - MINUTE_MS, 4), (EVENT_MS - 3 * HOUR_MS, 6)])
@@ -220,7 +242,7 @@ def test_every_event_has_one_severity(
     """Exactly the closed ones have ended, and a fading one is never called breaking."""
     some = replace(
         event("e1", "Bridge", status=status, size=size, detected_at_ms=EVENT_MS - age_ms),
-        timeline=tuple((EVENT_MS + at, items) for at, items in offsets),
+        times=tuple(EVENT_MS + at for at, items in offsets for _ in range(items)),
     )
     found = severity(some, EVENT_MS)
 
@@ -233,7 +255,9 @@ def burst(id_: str, *items: tuple[float, int], voices: int = 0, **fields: Any) -
     """An event with so many items so many minutes ago; ``voices``: how many of them are distinct, 0: all."""
     timeline = tuple((EVENT_MS - round(minutes * MINUTE_MS), count) for minutes, count in sorted(items)[::-1])
     times = tuple((at_ms, min(count, voices or count)) for at_ms, count in timeline)
-    return event(id_, "Bridge", timeline=timeline, voices=times, **{"expected": 0.4, **fields})
+    outlets = tuple(n % (voices or count) for _, count in timeline for n in range(count))
+    fields = {"expected": 0.4, "size": len(outlets), **fields}
+    return event(id_, "Bridge", timeline=timeline, voices=times, outlets=outlets, **fields)
 
 
 def test_the_newest_alarm_stands_first() -> None:
@@ -259,6 +283,20 @@ def test_the_newest_alarm_stands_first() -> None:
         *("show", "cup", "list"),
     ]
     assert [severity(e, EVENT_MS) for e in found[:2]] == ["breaking", "breaking"]
+
+
+def test_two_items_that_were_split_off_are_no_alarm() -> None:
+    """They come after a story of the last hours, though nothing is usual for them; four are an event."""
+    story = burst("story", (200, 6), (150, 5), (70, 4), size=15, needed=3, status="fading")
+    whole = burst("whole", (5, 6), size=6, needed=3)
+    split = EditorAction("move_items", "Ada", EVENT_MS, "whole", items=("a", "b"))
+    pair, four = (
+        with_items(split_off(whole, split), {}, [EVENT_MS - MINUTE_MS] * number) for number in (2, 4)
+    )
+
+    assert ids(sort_events([pair, story], "surprise", EVENT_MS)) == ["story", pair.id]
+    assert ids(sort_events([story, four], "surprise", EVENT_MS)) == [four.id, "story"]
+    assert [severity(e, EVENT_MS) for e in (pair, four)] == ["emerging", "breaking"]
 
 
 @given(
@@ -294,17 +332,17 @@ def ids(events: list[Event]) -> list[str]:
 
 
 # Largest, last detected, last seen and fastest growing are four different events.
-LARGE = replace(BASE, id="large", size=90, detected_at_ms=EVENT_MS - 5, timeline=())
-NEW = replace(BASE, id="new", size=16, detected_at_ms=EVENT_MS, last_seen_ms=EVENT_MS - 9, timeline=())
+LARGE = replace(BASE, id="large", size=90, detected_at_ms=EVENT_MS - 5)
+NEW = replace(BASE, id="new", size=16, detected_at_ms=EVENT_MS, last_seen_ms=EVENT_MS - 9)
 ACTIVE = replace(BASE, id="active", size=20, detected_at_ms=EVENT_MS - 6, last_seen_ms=EVENT_MS + 1)
-ACTIVE = replace(ACTIVE, timeline=((EVENT_MS - 90 * MINUTE_MS, 12), (EVENT_MS, 8)))
+ACTIVE = replace(ACTIVE, times=(*(EVENT_MS - 90 * MINUTE_MS,) * 12, *(EVENT_MS,) * 8))
 FAST = replace(
     BASE,
     id="fast",
     size=30,
     detected_at_ms=EVENT_MS - 7,
     last_seen_ms=EVENT_MS - 8,
-    timeline=((EVENT_MS, 9),),
+    times=(EVENT_MS,) * 9,
 )
 
 
@@ -358,7 +396,7 @@ def test_the_largest_stories_of_some_hours_that_match() -> None:
         found = largest_stories(stories, EventFilter(lang=lang), EVENT_MS - round(hours * HOUR_MS))
         return [(each.story.event.id, each.items, each.voices) for each in found]
 
-    assert largest(4) == [("past", 50, 50), ("wide", 12, 12), ("long", 94, 6)]
+    assert largest(4) == [("past", 50, 50), ("wide", 12, 12), ("long", 94, 3)]
     assert largest(1) == [("wide", 12, 12), ("long", 4, 3)]
-    assert largest(4, "de") == [("long", 94, 6)]
+    assert largest(4, "de") == [("long", 94, 3)]
     assert largest(0.1) == []

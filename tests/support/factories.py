@@ -50,15 +50,15 @@ def story(seed: int, sentences: int = 30) -> str:
 
 def edited(text: str, seed: int, changes: int = 4) -> str:
     """A near-copy of the text: ``changes`` words are replaced."""
-    rng = random.Random(seed)
-    words = text.split()
+    rng, words = random.Random(seed), text.split()
     for position in rng.sample(range(len(words)), changes):
         words[position] = "swapped" + "".join(rng.choices("bdfgklmnprst", k=8))
     return " ".join(words)
 
 
 def event(id_: str, title: str, items: Sequence[str] = (), **fields: Any) -> Event:
-    """An event that broke an hour after its first item; ``fields`` overrides any field."""
+    """An event that broke an hour after its first item; ``fields`` overrides any, ``timeline`` also times."""
+    steps = fields.get("timeline", ((EVENT_MS - 3_600_000, len(items[:1])), (EVENT_MS, len(items[1:]))))
     default = Event(
         id=id_,
         title=title,
@@ -74,7 +74,7 @@ def event(id_: str, title: str, items: Sequence[str] = (), **fields: Any) -> Eve
         sources=("one.example", "two.example"),
         items=tuple(items),
         cosines=(1.0,) * len(items),
-        times=(EVENT_MS - 3_600_000, *(EVENT_MS,) * len(items))[: len(items)],
+        times=tuple(at_ms for at_ms, number in steps for _ in range(number)),
         outlets=tuple(n % 2 for n in range(len(items))),
         terms=("harbour", "bridge"),
         timeline=((EVENT_MS - 3_600_000, 4), (EVENT_MS, 12)),

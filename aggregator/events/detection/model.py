@@ -114,10 +114,6 @@ class DetectedEvent:
     numbers: tuple[int, ...] = ()
     doubtful: tuple[str, ...] = ()
 
-    def items_between(self, after_ms: float, until_ms: float) -> int:
-        """Items in the buckets of the timeline that begin after ``after_ms`` and until ``until_ms``."""
-        return sum(items for at_ms, items in self.timeline if after_ms < at_ms <= until_ms)
-
 
 @dataclass(frozen=True, slots=True)
 class EventChange:

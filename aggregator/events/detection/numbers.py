@@ -98,7 +98,7 @@ def times_of(event: DetectedEvent) -> dict[str, int]:
 
 def course_of(event: DetectedEvent) -> tuple[int, ...]:
     """When its items count, the listed ones first."""
-    return course(items_of(event).values(), event.times[len(event.items) :])
+    return course(items_of(event).values(), event.times[len(event.items) :]) if event.claims else event.times
 
 
 def items_within(event: DetectedEvent, since_ms: int, until_ms: int) -> int:

@@ -13,6 +13,7 @@ from aggregator.events.detection.clustering import MIN_ITEMS_TO_MERGE, Cluster
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.model import DetectedEvent
 from aggregator.events.detection.newsworthiness import MIN_PROBABILITY, measure, probability
+from aggregator.events.detection.numbers import course_of
 from aggregator.events.doubt import MAX_PEERS, is_one_story
 from aggregator.time_units import HOUR_MS
 
@@ -52,7 +53,7 @@ def top_stories(detector: BurstDetector) -> Iterator[TopStory]:
         if cluster.event_id is not None or _is_news(cluster, detector):
             event = detector.open_events.describe(cluster, detector.clock_ms)
             items = tuple(dict(zip(event.outlets, event.items, strict=False)).values())
-            event = replace(event, items=items, cosines=(), times=(), outlets=())
+            event = replace(event, items=items, cosines=(), times=course_of(event), claims={})
             since_ms = min(cluster.since_ms, event.first_seen_ms)
             yield TopStory(event, since_ms, cluster.event_id is not None, _needed(detector, cluster))
 

@@ -557,7 +557,7 @@ class EventOut(Struct):
     expected: Annotated[float, doc("Usual items per window for this story when it fired.", 1.4)]
     handled: Annotated[bool, doc("Whether an editor acknowledged, published, dropped or muted it.", False)]
     last_hour: Annotated[int, doc("Items in the last hour.", 14)]
-    hour_before: Annotated[int, doc("Items in the hour before the last one, by steps of 10 minutes.", 5)]
+    hour_before: Annotated[int, doc("Items in the hour before the last one.", 5)]
     sources: Annotated[list[str], doc("Names of outlets.", ["Brackwater Gazette", "Coastline News"])]
     languages: Annotated[list[str], doc("Language codes.", ["en"])]
     terms: Annotated[list[str], doc("Terms.", ["swimming", "hall"])]

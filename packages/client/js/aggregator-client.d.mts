@@ -293,7 +293,7 @@ export interface EventDetailOut {
   handled: boolean;
   /** Items in the last hour. */
   last_hour: number;
-  /** Items in the hour before the last one, by steps of 10 minutes. */
+  /** Items in the hour before the last one. */
   hour_before: number;
   /** Names of outlets. */
   sources: Array<string>;
@@ -391,7 +391,7 @@ export interface EventOut {
   handled: boolean;
   /** Items in the last hour. */
   last_hour: number;
-  /** Items in the hour before the last one, by steps of 10 minutes. */
+  /** Items in the hour before the last one. */
   hour_before: number;
   /** Names of outlets. */
   sources: Array<string>;

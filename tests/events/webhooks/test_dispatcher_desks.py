@@ -148,7 +148,7 @@ async def test_an_event_reaches_every_target_of_its_desk_once(newsroom: Newsroom
     assert signed["data"]["events"][0]["url"] == "https://news.example/events/e1"
     assert text.startswith("Harbour: Bridge &lt;closed&gt; @all\n")
     assert message["Subject"] == "Harbour: Bridge <closed> @all"
-    assert "3 items from 2 outlets, 12 in the last hour" in text_of(message)
+    assert "3 items from 2 outlets, 2 in the last hour" in text_of(message)
     assert f"Open the desk https://news.example/desks/{newsroom.desk.id}" in text_of(message)
 
 
@@ -164,7 +164,7 @@ async def test_a_mail_says_enough_to_decide(newsroom: Newsroom) -> None:
 
     assert text_of(message) == (
         "Bridge <closed> @all https://news.example/events/e1\n"
-        "4 items from 2 outlets, 12 in the last hour; first: one.example, 21 Sep, 16:13 CEST\n"
+        "4 items from 2 outlets, 3 in the last hour; first: one.example, 21 Sep, 16:13 CEST\n"
         "three.example: Ferry <3> sinks javascript:alert(1)\n"
         "two.example: Ferry <2> sinks https://two.example/2?a=1&b=2\n"
         "one.example: Ferry <0> sinks https://one.example/0?a=1&b=2\n"

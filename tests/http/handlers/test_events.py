@@ -82,7 +82,7 @@ async def test_a_storyline_has_its_events_and_their_headlines_by_day(
 
 async def test_top_stories_match_a_language_and_a_desk(client: Client, service: FakeService) -> None:
     """With the event and the storyline, and how many articles are missing."""
-    bridge = event("e1", "Bridge closed", languages=("en",))
+    bridge = event("e1", "Bridge closed", ["a"] * 16, languages=("en",))
     ferry = event("e2", "Ferry strike", languages=("de",), timeline=((EVENT_MS, 8),), headline_id="f1")
     service.fake_events.stories = [
         TopStory(bridge, EVENT_MS - 7_200_000, is_event=True, needed=0, story_id="e0"),
@@ -100,7 +100,7 @@ async def test_top_stories_match_a_language_and_a_desk(client: Client, service: 
     assert first["since"] < second["since"] and second["headline_id"] == "f1"
     assert [story["title"] for story in body["building_up"]] == ["Ferry strike"]
     assert [story["title"] for story in german["stories"]] == ["Ferry strike"]
-    assert [(story["title"], story["items"]) for story in recent["stories"]] == [("Bridge closed", 12)]
+    assert [(story["title"], story["items"]) for story in recent["stories"]] == [("Bridge closed", 15)]
     assert (await client.get("/v1/top-stories?desk=none")).status == 404
 
 

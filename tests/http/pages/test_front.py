@@ -11,7 +11,7 @@ from tests.support.factories import EVENT_MS, event
 def cards() -> list[Card]:
     """Two events of 120 and 30 items, in two languages, with one source in common."""
     events = [
-        event("e1", "Bridge", size=120, languages=("en",), sources=("one.example", "two.example")),
+        event("e1", "Bridge", ["a"] * 9, size=120, languages=("en",), sources=("one.example", "two.example")),
         event("e2", "Ferry", size=30, languages=("en", "de"), sources=("one.example",), status="closed"),
     ]
     return [make_card(e, EVENT_MS) for e in events]

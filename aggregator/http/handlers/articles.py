@@ -30,7 +30,7 @@ from aggregator_client.wire import ArticleOut, CopiesOut, LineProblem, VerdictOu
 
 # A group may have any size; 1,000 articles are 0.3 MB, with the longest titles and addresses 8 MB.
 MAX_COPIES = 1000
-CONNECTING_MS = 100  # a request is repeated over a new connection
+CONNECTING_MS = 1000  # a request is repeated over a new connection, which a busy server accepts late
 FIRST_SENT_MS = web.RequestKey("first_sent_ms", int)
 
 log = logging.getLogger(__name__)

@@ -12,6 +12,7 @@ import pytest
 from aggregator.app import Service, open_service
 from aggregator.contract.encoding import to_datetime
 from aggregator.events.desks import Desk
+from aggregator.events.event import EditorAction
 from aggregator.settings import Settings
 from aggregator.time_units import DAY_MS, HOUR_MS
 from tests.http.handlers.test_search import client, service
@@ -182,8 +183,8 @@ async def test_since_you_left(service: Service, client: Client) -> None:
     new, _, unhandled = text.partition("Open, nobody is on it")
     assert "The quake" in new and "The storm" in unhandled and "The storm" not in new
     new, _, developed = new.partition("With new items")
-    assert "The ferry" in developed and "The ferry" not in new and ">1 new item since<" in developed
-    assert ">2 items<" in unhandled and "since<" not in unhandled
+    assert "The ferry" in developed and "The ferry" not in new and ">1 new item since <time" in developed
+    assert ">2 items<" in unhandled and "since <time" not in unhandled
     assert "/v1/days/" not in text  # which has no handover
     later = to_datetime(now_ms + DAY_MS).strftime("%Y-%m-%dT%H:%M:%SZ")
     assert "The quake" in await get(client, f"/days?since={later}")
@@ -222,7 +223,40 @@ async def test_a_handover_says_how_figures_moved(service: Service, client: Clien
     since = f"{to_datetime(now_ms - 2 * HOUR_MS):%Y-%m-%dT%H:%M}"
 
     text = (await get(client, f"/days?since={since}&time_zone=UTC")).partition("With new items")[2]
-    assert ">newest figure: 34 → 113 dead, 1 new item since<" in text and "missing" not in text
+    assert ">newest figure: 34 → 113 dead, 1 new item since <time" in text and "missing" not in text
+
+
+async def test_a_handover_names_a_toll_corrected_since_we_published(service: Service, client: Client) -> None:
+    """Though one outlet said so before the handover began; what is of its period alone says since when."""
+    now_ms = service.clock()
+    first_ms, published_ms, corrected_ms = now_ms - 9 * HOUR_MS, now_ms - 4 * HOUR_MS, now_ms - 3 * HOUR_MS
+    known = ((first_ms, "dead", 62),)
+    status = EditorAction(
+        "set_work_status", "Ann", published_ms, "bus", work_status="published", id=1, tolls=known
+    )
+    fields: dict[str, Any] = {"tolls": (*known, (corrected_ms, "dead", 61)), "actions": (status,)}
+    first, last = first_ms - MIDNIGHT_MS, now_ms - HOUR_MS - MIDNIGHT_MS
+    await store(service, "bus", first, last, work_status="published", items=["d1", "d2"], **fields)
+    await store(service, "ferry", first, last, tolls=known)
+
+    for hours, said in ((2, ["1 new item since <"]), (10, ["newest figure: 62 dead, reported since <"])):
+        text = await get(client, f"/days?since={hours}h")
+        ours, rest = re.findall("<li>.*?</li>", text, re.DOTALL)
+        assert "newest figure: 62 → 61 dead since it was published" in ours
+        assert re.findall('work since">(.*?<)', rest) == said
+
+
+async def test_a_handover_says_how_many_more_were_detected(service: Service, client: Client) -> None:
+    """Those that are published, dropped or back are in lists of their own."""
+    at = service.clock() - HOUR_MS - MIDNIGHT_MS
+    await store(service, "quake", at, at)
+    assert "more detected since" not in await get(client, "/days?since=2h")
+    status = EditorAction("set_work_status", "Ann", service.clock(), "fire", work_status="published")
+    await store(service, "fire", at, at, work_status="published", actions=(status,))
+
+    text = await get(client, "/days?since=2h")
+    assert 'Detected since <span class="count">1<' in text
+    assert "1 more detected since then is in the other lists" in text
 
 
 async def test_today_is_a_day_of_the_zone_that_the_browser_noted(client: Client) -> None:

@@ -223,13 +223,13 @@ def remove_items(event: Event, items: Collection[str]) -> Event:
     gone = set(items).intersection(event.items)
     if not gone:
         return event
-    chosen = event.chosen_headline
+    kept = {id_: facts for id_, facts in items_of(event).items() if id_ not in gone}
+    chosen = event.chosen_headline if kept else None  # without articles an event keeps its last headline
     if chosen is not None and chosen.automatic_item in {*gone, ""}:
         chosen = replace(chosen, automatic_item="", automatic_title=", ".join(event.terms))
     event = replace(event, chosen_headline=chosen)
     if chosen is not None and chosen.item in gone:
         event = _choose_headline(event, None, "")
-    kept = {id_: facts for id_, facts in items_of(event).items() if id_ not in gone}
     lost_headline = bool(kept) and (event.headline_id in gone or not event.headline_id)
     first = event.first
     if first and first[1] in gone:  # what an editor had added replaced the earliest of the others
@@ -278,7 +278,7 @@ def rejoin(detected: DetectedEvent, saved: Event, absorbed_by_editors: Iterable[
         event = merge_into(event, absorbed)
     event = add_items(remove_items(event, saved.removed), saved.added, saved.first)
     has_lost = not detected.title or detected.headline_id in saved.removed
-    if has_lost and saved.headline_id in event.items and not saved.chosen_headline:
+    if has_lost and not (event.items and (saved.chosen_headline or saved.headline_id not in event.items)):
         event = replace(event, headline_id=saved.headline_id, title=saved.title)
     event = _with_choice(event, saved.chosen_headline)
     return replace(event, removed=saved.removed, added=saved.added)

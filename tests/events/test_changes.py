@@ -572,6 +572,27 @@ async def test_articles_return_as_they_were(room: Newsroom, action: str, is_chos
     assert (chosen.item if chosen else "") == (before.headline_id if is_chosen else "")
 
 
+@pytest.mark.parametrize("is_chosen", [False, True])
+async def test_an_event_without_articles_keeps_its_last_headline(room: Newsroom, is_chosen: bool) -> None:
+    """After its split was undone, also in what the detector says of it later."""
+    bridge, _ = await room.two_events()
+    split = await room.act(bridge.id, "move_items", items=bridge.items[:8], minute=26)
+    new = split.actions[-1].into or ""
+    await room.tick(27)
+    if is_chosen:
+        await room.act(new, "choose_headline", minute=28, item=bridge.items[0])
+    before = await room.events.get(new)
+    assert before.terms and before.headline_id in bridge.items[:8]
+
+    back = await room.act(bridge.id, "undo", minute=29, of=split.actions[-1].id)
+    for minute in (30, 40):
+        emptied = await room.events.get(new)
+        assert (emptied.size, emptied.merged_into, emptied.title) == (0, bridge.id, before.title)
+        room.stream.burst(1, start=minute)
+        await room.tick(minute + 1)
+    assert back.size == 20 and {*bridge.items} <= {*(await room.events.get(bridge.id)).items}
+
+
 async def test_an_unknown_event_is_refused(room: Newsroom) -> None:
     """Nothing is written for it."""
     with pytest.raises(NotFound, match="no event 'e9'"):

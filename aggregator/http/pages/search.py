@@ -134,6 +134,7 @@ async def search(request: web.Request, query: SearchPageQuery) -> web.Response:
         cards={id_: make_card(event, service.clock()) for id_, event in shown.items()},
         groups=groups | {id_: [] for id_ in shown if id_ not in groups},
         event_ids=event_ids,
+        unfiltered=(await articles.find(given, limit=1)).total if result and not result.articles else 0,
         missing_words=missing_words,
         search_terms=search_terms,
         max_duplicates=MAX_DUPLICATES,
@@ -207,15 +208,13 @@ async def _about(
 
 async def compare(request: web.Request, query: CompareQuery) -> web.Response:
     """Page: comparison of two stored articles."""
-    a, b, problem, comparison = query.a.strip(), query.b.strip(), "", None
+    a, b, problem, found = query.a.strip(), query.b.strip(), "", None
     if a and b:
         try:
-            comparison = await _load_comparison(request, a, b)
+            found = await _load_comparison(request, a, b)
         except (InvalidInput, NotFound) as error:
             problem = str(error)
-    return html_response(
-        request, "compare.html", page="compare", a=a, b=b, comparison=comparison, problem=problem
-    )
+    return html_response(request, "compare.html", page="compare", a=a, b=b, comparison=found, problem=problem)
 
 
 async def compare_pasted(request: web.Request, form: CompareQuery) -> web.Response:

@@ -95,6 +95,45 @@ async def test_what_was_not_searched_and_not_found_is_said(service: Service, cli
     assert "A minus excludes nothing: <bdi>-mill</bdi>" in minus and "A minus" not in partly
 
 
+@pytest.mark.parametrize(
+    ("filters", "said"),
+    [
+        ("source=norpres", "filter source “<bdi>norpres</bdi>”. "),
+        ("source=o1&until=2020-01-01", "filters source “<bdi>o1</bdi>”, until “<bdi>2020-01-01</bdi>”. "),
+    ],
+)
+async def test_filters_that_exclude_all_are_named(
+    service: Service, client: Client, filters: str, said: str
+) -> None:
+    """The words are spelled right; without the filters, or with another one, they are found."""
+    await store_otters(service, client)
+
+    text = await page(client, f"q=otter&{filters}")
+    assert f"2 articles have this word, but do not meet the {said}" in text and "spelling" not in text
+    assert '<a href="/search?q=otter">Search without' in text
+    assert "otr</bdi>: not found. Check the spelling" in await page(client, f"q=otr&{filters}")
+    assert "do not meet" not in await page(client, "q=otter&source=o1")
+
+
+async def test_a_share_of_a_short_text_says_that_its_headline_counts(
+    service: Service, client: Client
+) -> None:
+    """A cut version is contained word for word, but not its headline."""
+    for id_, title, text in (
+        ("whole", "Otter is back at the mill pond", REPORT * 3),
+        ("cut", "Rare animal was filmed near the town", REPORT),
+        ("same", "Otter is back at the mill pond", REPORT * 3),
+    ):
+        body = {"id": id_, "title": title, "text": text, "source": id_}
+        assert (await client.post("/v1/articles", json=body)).status in (200, 201)
+    cut, same = [await (await client.get(f"/compare?a=whole&b={id_}")).text() for id_ in ("cut", "same")]
+
+    assert re.search(
+        r"\d\d% <small>of the shorter text, an estimate, which of short texts counts the headline too<", cut
+    )
+    assert "100% <small>of the shorter text<" in same
+
+
 async def test_a_stored_headline_that_is_pasted_finds_what_the_field_promises(
     service: Service, client: Client
 ) -> None:

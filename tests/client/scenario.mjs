@@ -3,13 +3,14 @@
 import { Client, Rejected } from "../../packages/client/js/aggregator-client.mjs";
 
 const [url, deadlineMs, articles] = /** @type {any} */ (globalThis).process.argv.slice(2);
-const { original, copy, other, lost, hanging } = JSON.parse(articles);
+const { original, copy, other, lost, hanging, dates } = JSON.parse(articles);
 /** @type {string[]} */
 const lines = [];
 const record = (/** @type {string} */ line) => void lines.push(line);
 const log = { warn: record, error: record };
 const client = new Client(url, { deadlineMs: Number(deadlineMs), concurrency: 4, log });
 const impatient = new Client(url, { deadlineMs: 300, log });
+const local = new Client(url, { deadlineMs: Number(deadlineMs), timezone: "Europe/Berlin", log });
 const strict = new Client(url, { deadlineMs: 300, onFailure: "closed", log });
 
 /** @param {import("../../packages/client/js/aggregator-client.mjs").Decision} decision */
@@ -60,7 +61,14 @@ result.lifted = [lifted, await client.delete(copy.id, { takeDown: false })];
 const copies = Array.from({ length: 12 }, (_, number) => ({ id: `burst-${number}`, text: original.text }));
 const burst = copies.map((article) => client.check(article));
 result.burst = (await Promise.all(burst)).map((decision) => decision.verdict);
+for (const [name, reader] of /** @type {const} */ ([["dates", client], ["local_dates", local]])) {
+  const dated = (/** @type {any} */ date, /** @type {number} */ n) => ({ id: `${name}-${n}`, title: `Day ${n}`, published_at: date });
+  const answers = await reader.submitMany(dates.map(dated));
+  const stored = await Promise.all(answers.map(({ id }) => reader.get(id ?? "")));
+  result[name] = [stored.map((article) => article.published_at && Date.parse(article.published_at) / 1000), reader.counts.unread_date];
+}
 result.counts = client.counts;
-for (const each of [client, impatient, strict]) await each.close();
+for (const each of [client, impatient, local, strict]) await each.close();
+result.closed = [await rejection(client.submit(original)), await rejection(client.get("a"))];
 result.log = lines.map((line) => line.split(" (last ")[0]);
 console.log(JSON.stringify(result));

@@ -27,17 +27,20 @@ async def rejection(call: Awaitable[object]) -> Any:
         await call
     except Unavailable as error:
         return ["Unavailable", error.kind]
+    except RuntimeError:
+        return ["Error", None]
     except (NotFound, InvalidInput, OSError) as error:
         return ["Rejected", STATUSES[type(error)]]
     return "none"
 
 
-async def run(url: str, deadline_s: float, articles: Mapping[str, Article]) -> dict[str, Any]:
+async def run(url: str, deadline_s: float, articles: Mapping[str, Any]) -> dict[str, Any]:
     """The result of each step."""
     original, copy, other = articles["original"], articles["copy"], articles["other"]
     result: dict[str, Any] = {}
     async with (
         Client(url, deadline_s=deadline_s, concurrency=4) as client,
+        Client(url, deadline_s=deadline_s, timezone="Europe/Berlin") as local,
         Client(url, deadline_s=0.3) as impatient,
         Client(url, deadline_s=0.3, on_failure="closed") as strict,
     ):
@@ -91,5 +94,14 @@ async def run(url: str, deadline_s: float, articles: Mapping[str, Article]) -> d
         result["lifted"] = [await client.delete(copy["id"], take_down=False) for _ in range(2)]
         burst = [client.check({"id": f"burst-{n}", "text": original["text"]}) for n in range(12)]
         result["burst"] = [decision.verdict for decision in await asyncio.gather(*burst)]
+        for name, reader in (("dates", client), ("local_dates", local)):
+            dated = [
+                {"id": f"{name}-{n}", "title": f"Day {n}", "published_at": date}
+                for n, date in enumerate(articles["dates"])
+            ]
+            stored = [await reader.get(answer.id or "") for answer in await reader.submit_many(dated)]
+            times = [article.published_at and article.published_at.timestamp() for article in stored]
+            result[name] = [times, reader.counts["unread_date"]]
         result["counts"] = dict(client.counts)
+    result["closed"] = [await rejection(client.submit(original)), await rejection(client.get("a"))]
     return result

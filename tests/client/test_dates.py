@@ -38,6 +38,72 @@ FORMS = (
     "%Y/%m/%d %H:%M:%S {}",
     "%G-W%V-%uT%H:%M:%S{}",
 )
+READ: tuple[object, ...] = (
+    SECONDS,
+    float(SECONDS),
+    SECONDS * 1000,
+    str(SECONDS),
+    f"{SECONDS}000",
+    f" {SECONDS}.0 ",
+    time.gmtime(SECONDS),
+    list(time.gmtime(SECONDS)),
+    time.localtime(SECONDS),
+    Decimal(SECONDS),
+    [SECONDS],
+    ["Thu, 5 Mar 2026 14:07:09 GMT"],
+    MEANT,
+    MEANT.astimezone(BERLIN),
+    "Thu, 5 Mar 2026 14:07:09 GMT",
+    b"Thu, 5 Mar 2026 14:07:09 GMT",
+    "Thu, 5 Mar 2026 2:07:09 p. m. GMT",
+    "Thu Mar 5 14:07:09 UTC 2026",
+    "Thu Mar 05 2026 15:07:09 GMT+0100 (Mitteleuropäische Normalzeit)",
+    "2026-03-05 15:07:09 +0100 CET",
+    "2026-03-05 22:07:09 +0800 CST",
+    "2026-03-05T15:07:09+01:00[Europe/Berlin]",
+    "20260305T140709Z",
+    "2026-03-05t14:07:09,000z",
+    "2026-03-05T14:07:09.000000000Z",
+    "２０２６-０３-０５ 14:07:09\u00a0Z",
+    "2026-03-05 09:07:09 \u221205:00",
+    "\u200e2026-03-05 14:07:09 UTC",
+)
+UNREAD: tuple[object, ...] = (
+    *(
+        "",
+        "yesterday",
+        "2 hours ago",
+        "14:07",
+        "2026",
+        "2026-03",
+        "Thu",
+        None,
+        True,
+        float("nan"),
+        {},
+        [],
+    ),
+    *(0, 1, 20260305, -1, 10**15, "20260305140709", "9" * 5000, [2026, 3, 5], object()),
+    "Thu, 5 Mar 2026 14:07:09 XYZT",
+    "Thu, 5 Mar 2026 14:07:09 A",
+    "Thu, 5 Mar 2026 14:07:09 GMT or so",
+    "Thu, 5 Mar 2026 14:07:09 +02:00 GMT",
+    "Thu, 5 Mar 2026 14:07:09 +2500",
+    "Thu, 5 Mar 2026 14:07:09 +530",
+    "Thu, 5 Mar 2026 14:07:09 PM GMT",
+    "Thu, 5 Mar 2026 14:61:09 GMT",
+    "Thu, 5 Mar 2026 24:00:01 GMT",
+    "30 Feb 2026 14:07:09 GMT",
+    "5 Foo 2026 14:07:09 GMT",
+    "3/5/2026 14:07 GMT",
+    "05-03-2026 14:07 GMT",
+    "2026-03-05T14:07:09ZZ",
+    "2026-03-05Z",
+    "2026-03-05T14Z",
+    "0001-01-01T00:00:00Z",
+    "9999-12-31T23:59:59Z",
+    "9999-12-31T23:59:59-10:00",
+)
 BY_EMAIL_UTILS = (0, 1, 3)  # forms that the standard library reads as well
 times = st.datetimes(datetime(1971, 1, 1), datetime(2049, 12, 31)).map(
     lambda found: found.replace(microsecond=0, tzinfo=UTC)
@@ -104,39 +170,7 @@ def test_named_zones_have_one_meaning_in_the_zone_database() -> None:
     assert not {"CST", "IST"} & ZONES.keys()
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        SECONDS,
-        float(SECONDS),
-        SECONDS * 1000,
-        str(SECONDS),
-        f"{SECONDS}000",
-        f" {SECONDS}.0 ",
-        time.gmtime(SECONDS),
-        list(time.gmtime(SECONDS)),
-        time.localtime(SECONDS),
-        Decimal(SECONDS),
-        [SECONDS],
-        ["Thu, 5 Mar 2026 14:07:09 GMT"],
-        MEANT,
-        MEANT.astimezone(BERLIN),
-        "Thu, 5 Mar 2026 14:07:09 GMT",
-        b"Thu, 5 Mar 2026 14:07:09 GMT",
-        "Thu, 5 Mar 2026 2:07:09 p. m. GMT",
-        "Thu Mar 5 14:07:09 UTC 2026",
-        "Thu Mar 05 2026 15:07:09 GMT+0100 (Mitteleuropäische Normalzeit)",
-        "2026-03-05 15:07:09 +0100 CET",
-        "2026-03-05 22:07:09 +0800 CST",
-        "2026-03-05T15:07:09+01:00[Europe/Berlin]",
-        "20260305T140709Z",
-        "2026-03-05t14:07:09,000z",
-        "2026-03-05T14:07:09.000000000Z",
-        "２０２６-０３-０５ 14:07:09\u00a0Z",
-        "2026-03-05 09:07:09 \u221205:00",
-        "\u200e2026-03-05 14:07:09 UTC",
-    ],
-)
+@pytest.mark.parametrize("value", READ)
 def test_dates_are_read(value: object) -> None:
     """Values that feeds, parsers and databases give."""
     assert parse_feed_date(value) == MEANT
@@ -166,45 +200,7 @@ def test_twelve_is_the_hour_after_midnight_or_noon() -> None:
     assert parse_feed_date("2026-03-05T24:00:00Z") == datetime(2026, 3, 6, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        *(
-            "",
-            "yesterday",
-            "2 hours ago",
-            "14:07",
-            "2026",
-            "2026-03",
-            "Thu",
-            None,
-            True,
-            float("nan"),
-            {},
-            [],
-        ),
-        *(0, 1, 20260305, -1, 10**15, "20260305140709", "9" * 5000, [2026, 3, 5], object()),
-        "Thu, 5 Mar 2026 14:07:09 XYZT",
-        "Thu, 5 Mar 2026 14:07:09 A",
-        "Thu, 5 Mar 2026 14:07:09 GMT or so",
-        "Thu, 5 Mar 2026 14:07:09 +02:00 GMT",
-        "Thu, 5 Mar 2026 14:07:09 +2500",
-        "Thu, 5 Mar 2026 14:07:09 +530",
-        "Thu, 5 Mar 2026 14:07:09 PM GMT",
-        "Thu, 5 Mar 2026 14:61:09 GMT",
-        "Thu, 5 Mar 2026 24:00:01 GMT",
-        "30 Feb 2026 14:07:09 GMT",
-        "5 Foo 2026 14:07:09 GMT",
-        "3/5/2026 14:07 GMT",
-        "05-03-2026 14:07 GMT",
-        "2026-03-05T14:07:09ZZ",
-        "2026-03-05Z",
-        "2026-03-05T14Z",
-        "0001-01-01T00:00:00Z",
-        "9999-12-31T23:59:59Z",
-        "9999-12-31T23:59:59-10:00",
-    ],
-)
+@pytest.mark.parametrize("value", UNREAD)
 def test_what_is_not_certain_is_not_read(value: object) -> None:
     """Neither in a declared zone."""
     assert parse_feed_date(value) is None

@@ -11,8 +11,9 @@ import json
 import logging
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ from aggregator.app import open_service
 from aggregator.http.server import make_app
 from aggregator.settings import Settings
 from aggregator_client.client import Client
+from aggregator_client.dates import ZONES, parse_feed_date, time_zone
 from tests.client import misbehaving, scenario
+from tests.client.test_dates import FORMS, READ, UNREAD
 from tests.support.factories import edited, story
 from tests.support.hang_limit import HANG_LIMIT_S
 
@@ -38,13 +41,23 @@ TYPE_CHECK = (
     *("--module", "node16", "--moduleResolution", "node16", "--typeRoots", "none"),
 )
 PACKAGE = Path(__file__).parents[2] / "packages" / "client" / "js"
-ARTICLES = {
+DATES = (
+    "Thu, 05 Mar 2026 15:07:09 +0100",
+    "2026-03-05T14:07:09Z",
+    1772719629,
+    "2026-03-05 15:07:09",
+    "gestern",
+    "",
+)
+ARTICLES: dict[str, Any] = {
     "original": {"id": "a", "title": "Ferry of Brackwater runs again", "text": story(1)},
     "copy": {"id": "b", "title": "Ferry runs", "text": edited(story(1), 2)},
     "other": {"id": "c", "title": "Brackwater gets a ferry", "text": story(3)},
     "lost": {"id": "lost", "title": "Lost answer", "text": story(4)},
     "hanging": {"id": "hanging", "title": "Hangs", "text": story(5)},
+    "dates": DATES,
 }
+TIME = 1772719629
 EXPECTED = {
     "ready": True,
     "check": ["new", True, "a", None, ""],
@@ -78,13 +91,21 @@ EXPECTED = {
     "taken_down": [["refused", False, None, None, "taken_down"]] * 2,
     "lifted": [True, False],
     "burst": ["duplicate"] * 12,
+    "dates": [[TIME, TIME, TIME, None, None, None], 2],
+    "local_dates": [[TIME, TIME, TIME, TIME, None, None], 1],
+    "closed": [["Error", None]] * 2,
 }
 FORWARDED = ("Content-Type", "X-Repeats-Ms")
 LOG = [
     "1 of 6 articles rejected by the service",
     "1 of 1 articles passed unchecked: timeout 1",
-    "at the end: 2 of 27 articles passed unchecked: policy 2",
+    "at the end: 2 of 33 articles passed unchecked: policy 2",
     "at the end: 1 of 1 articles passed unchecked: timeout 1",
+    *(
+        f"{count} articles had a date that could not be read, e.g. '{date}'; they were sent without one (use "
+        "RFC 3339 such as 2026-11-20T08:00:00Z; a local time needs a declared time zone)"
+        for count, date in ((2, "gestern of dates-4"), (1, "gestern of local_dates-4"))
+    ),
 ]
 
 
@@ -197,6 +218,79 @@ async def test_what_is_no_article_is_refused_alone() -> None:
     assert one == "articles: expected an array, found one object."
 
 
+async def sent_dates(values: Sequence[object], zone: str) -> list[float | None]:
+    """The times of ``published_at`` as the JavaScript client sends them, in seconds since 1970."""
+    code = """
+        const { Client } = await import(process.argv[1]);
+        const [values, timezone] = JSON.parse(process.argv[2]);
+        const sent = [];
+        globalThis.fetch = async (url, { body }) => {
+          const articles = body.trim().split("\\n").map((line) => JSON.parse(line));
+          for (const { published_at: date } of articles) sent.push(date ? Date.parse(date) / 1000 : null);
+          return new Response(articles.map(() => '{"keep": true, "verdict": "new"}').join("\\n"));
+        };
+        const client = new Client("http://a.example", { timezone, log: { warn() {}, error() {} } });
+        await client.submitMany(values.map((value) => ({ title: "Ferry", published_at: value })));
+        console.log(JSON.stringify(sent));
+    """
+    found: list[float | None] = await run_code(code, json.dumps([values, zone]))
+    return found
+
+
+@pytest.mark.parametrize("zone", ["", "Asia/Shanghai", "America/Chicago", "Europe/Berlin", "Europe/Dublin"])
+async def test_both_clients_read_the_same_dates(zone: str) -> None:
+    """Every form with every name of a zone and spellings of offsets, and what is not read for certain."""
+    names = [*ZONES, "", "AST", "CST", "IST", "NST", "XYZT", "+01:00", "GMT-0330", "+2500", "+530"]
+    local = [datetime(2026, 3, 5, 14, 7, 9), datetime(2026, 10, 25, 2, 30), datetime(2026, 7, 31)]
+    values: list[object] = [
+        time.strftime(form).format(name) for time in local for form in FORMS for name in names
+    ]
+    values += [*READ, *UNREAD, "2026-03-05T24:00:00Z", "5 Mar 2026 12:30 AM Z", "5 Mar 2026 12:30 PM Z"]
+    values += ["2026-02-30", "2025-W53-1", "2026-W53-7", "2026-W00-1", "2026-1127", "2026-03-29T02:30:00"]
+    values += [
+        "5 Jul 2026 08:07:09 CST",
+        "2026-03-05T14:07:09.289+00:00",
+        "5-Mar-49 10:00 Z",
+        "5-Mar-50 10:00 Z",
+    ]
+    plain = [value for value in values if isinstance(value, str | int)]
+
+    found = await sent_dates(plain, zone)
+
+    dates = [parse_feed_date(value, time_zone(zone) if zone else None) for value in plain]
+    assert dict(zip(map(str, plain), found, strict=True)) == {
+        str(value): date and date.timestamp() for value, date in zip(plain, dates, strict=True)
+    }
+
+
+async def test_a_date_object_is_read() -> None:
+    """Of JavaScript, and of libraries that write it as RFC 3339; not an invalid one."""
+    code = """
+        const { Client } = await import(process.argv[1]);
+        const lines = [];
+        globalThis.fetch = async (url, { body }) => {
+          lines.push(JSON.parse(body).published_at ?? null);
+          return new Response('{"keep": true, "verdict": "new"}');
+        };
+        const log = { warn: (line) => lines.push(line), error() {} };
+        const client = new Client("http://a.example", { log });
+        const library = { toJSON: () => "2026-03-05T15:07:09+01:00" };
+        for (const date of [new Date(1772719629000), library, new Date("soon"), {}, true]) {
+          await client.submit({ title: "Ferry", published_at: date });
+        }
+        await client.close();
+        await client.close();
+        console.log(JSON.stringify(lines));
+    """
+
+    assert await run_code(code, "") == [
+        *["2026-03-05T14:07:09.000Z"] * 2,
+        *[None] * 3,
+        "3 articles had a date that could not be read, e.g. 'true of Ferry'; they were sent without one "
+        "(use RFC 3339 such as 2026-11-20T08:00:00Z; a local time needs a declared time zone)",
+    ]
+
+
 async def test_a_url_with_a_path_of_the_api_is_named() -> None:
     """The service did answer, so its answer says which address there is not, in both clients."""
     code = """
@@ -249,7 +343,7 @@ async def test_an_option_that_does_not_exist_is_refused() -> None:
         f"TypeError deadlineS: {no_such}did you mean deadlineMs?",
         "TypeError deadlineMs: expected number, found string.",
         f"TypeError timeout: {no_such}allowed: key, deadlineMs, batchDeadlineMs, onFailure, concurrency, "
-        "backfill, log.",
+        "backfill, timezone, log.",
         f"TypeError backfil: {no_such}did you mean backfill?",
         f"TypeError dry_run: {no_such}did you mean dryRun?",
         f"TypeError take_down: {no_such}did you mean takeDown?",
@@ -265,7 +359,8 @@ async def test_options_of_another_type_are_refused_by_name() -> None:
         const options = [
           { concurrency: "8" }, { concurrency: 2.5 }, { concurrency: 0 }, { batchDeadlineMs: 0 },
           { deadlineMs: NaN }, { key: 5 }, { key: "schlüssel" }, { backfill: "false" },
-          { onFailure: "close" }, { log: "file" }, { log: {} }, null, "closed",
+          { onFailure: "close" }, { timezone: "Berlin" }, { timezone: 1 },
+          { log: "file" }, { log: {} }, null, "closed",
           { key: null, concurrency: null, log: undefined },
           { key: "key\\n" },
         ];
@@ -281,7 +376,7 @@ async def test_options_of_another_type_are_refused_by_name() -> None:
     """
     results = await run_code(code, "")
 
-    names = "key, deadlineMs, batchDeadlineMs, onFailure, concurrency, backfill, log"
+    names = "key, deadlineMs, batchDeadlineMs, onFailure, concurrency, backfill, timezone, log"
     assert [result.removeprefix("TypeError ") for result in results] == [
         "concurrency: expected number, found string.",
         "concurrency: expected an integer of 1 or more, found 2.5.",
@@ -292,6 +387,8 @@ async def test_options_of_another_type_are_refused_by_name() -> None:
         "key: it has a character that no key has.",
         "backfill: expected boolean, found string.",
         "onFailure: expected 'open' or 'closed', found 'close'.",
+        "timezone: expected a time zone such as Europe/Berlin, found 'Berlin'.",
+        "timezone: expected string, found number.",
         "log: expected object, found string.",
         "log: expected an object with the functions warn and error.",
         f"options: expected an object with {names}, found null.",

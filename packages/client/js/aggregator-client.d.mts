@@ -13,9 +13,17 @@ export interface ClientOptions {
   concurrency?: number;
   /** All articles are an archive or a backlog: they get verdicts and fire no events. */
   backfill?: boolean;
+  /** Where dates without an offset are local, such as "Europe/Berlin"; without it they are not read. */
+  timezone?: string;
   /** Receives the log lines; by default the console. */
   log?: { warn(line: string): void; error(line: string): void };
 }
+
+/**
+ * An article whose date is RFC 3339, RFC 2822, Unix time or a Date; what cannot be read for certain is left out
+ * and counted as "unread_date".
+ */
+export type Article = Omit<ArticleIn, "published_at"> & { published_at?: string | number | Date | null };
 
 /** The verdict on one article. */
 export interface Decision {
@@ -55,23 +63,23 @@ export class Client {
   constructor(url?: string, options?: ClientOptions);
   /** Number of articles by outcome, such as "duplicate" or "unchecked/timeout". */
   get counts(): Record<string, number>;
-  /** Logs how many articles passed unchecked. */
+  /** Logs how many articles passed unchecked; a later call rejects. */
   close(): Promise<void>;
   /** Checks and stores one article. */
-  submit(article: ArticleIn): Promise<Decision>;
+  submit(article: Article): Promise<Decision>;
   /** As `submit`, without storing: of two copies that are both not stored, both are new. */
-  check(article: ArticleIn): Promise<Decision>;
+  check(article: Article): Promise<Decision>;
   /**
    * One decision per article, in order; a rejected article gets the verdict "refused". An error, failing closed,
    * has the `decisions` so far.
    */
-  submitMany(articles: Iterable<ArticleIn>, options?: { dryRun?: boolean }): Promise<Decision[]>;
+  submitMany(articles: Iterable<Article>, options?: { dryRun?: boolean }): Promise<Decision[]>;
   /** Removes what the call stored first, to be kept; false, and nothing is removed, if it stored nothing. */
   undo(decision: Decision): Promise<boolean>;
   /** `undo` that does not reject: a failure is logged and counted as "undo_failed". */
   release(decision: Decision): Promise<boolean>;
   /** Submits the article, runs the body, and releases the article if the body throws. */
-  reservation<T>(article: ArticleIn, body: (decision: Decision) => T | Promise<T>): Promise<T>;
+  reservation<T>(article: Article, body: (decision: Decision) => T | Promise<T>): Promise<T>;
   /** A stored article. */
   get(id: string): Promise<ArticleOut>;
   /**
@@ -84,7 +92,7 @@ export class Client {
   /** Articles related to a stored one; without an id, of top stories, then recent. */
   related(id?: string, parameters?: RelatedQuery): Promise<RelatedOut[]>;
   /** Articles related to one that need not be stored. */
-  relatedTo(article: ArticleIn, parameters?: RelatedQuery): Promise<RelatedOut[]>;
+  relatedTo(article: Article, parameters?: RelatedQuery): Promise<RelatedOut[]>;
   /** Articles for a reader of up to 50 stored ones, and the ids that are unknown or expired. */
   relatedToIds(ids: RelatedIn["ids"], parameters?: RelatedQuery): Promise<RelatedToManyOut>;
   /** A list for each of up to 100 stored articles. */

@@ -15,11 +15,12 @@
  * statuses 408, 429, 502, 503 and 504, since all of them are idempotent. A busy service that sends
  * Retry-After extends the deadline, to 10 s at most. Without a verdict the client fails open (verdict
  * "unknown") or closed (rejects with Unavailable). Articles without a verdict are counted, logged at most once
- * a minute, and logged as an error by `close` if they exceed 1 %.
+ * a minute, and logged as an error by `close` if they exceed 1 %. Dates of publication are read by the rules of
+ * aggregator_client/dates.py; an article whose date cannot be read for certain is sent without it.
  */
 
 /** @typedef {import("./aggregator-client.mjs").Decision} Decision */
-/** @typedef {import("./aggregator-client.mjs").ArticleIn} ArticleIn */
+/** @typedef {import("./aggregator-client.mjs").Article} Article */
 /** @typedef {import("./aggregator-client.mjs").Problem} Problem */
 /** @typedef {import("./aggregator-client.mjs").RelatedIn} RelatedIn */
 /** @typedef {import("./aggregator-client.mjs").RelatedQuery} RelatedQuery */
@@ -35,11 +36,12 @@ const ERROR_SHARE = 0.01;
 const RETRYABLE_STATUSES = new Set([408, 429, 502, 503, 504]);
 const CLIENT_OPTIONS = {
   key: "string", deadlineMs: "number", batchDeadlineMs: "number", onFailure: "string", concurrency: "number",
-  backfill: "boolean", log: "object",
+  backfill: "boolean", timezone: "string", log: "object",
 };
 const UNREACHED_KINDS = new Set(["connection_refused", "name_resolution", "tls"]); // nothing was sent
 const TAKEN_DOWN = "taken_down";
 const FORGOTTEN = "The store of the service had forgotten what it held; see its /readyz";
+const CLOSED = "The client is closed; create a new one.";
 const NOT_AN_AGGREGATOR = "The server that answered is not an aggregator service; check the URL.";
 
 /** No usable answer within the deadline; sending the article again is safe. `kind`: why, in one word. */
@@ -74,6 +76,7 @@ class Outcomes {
     this.nextWarningMs = -Infinity;
     /** @type {Record<string, string>} */
     this.lastProblems = {};
+    this.unreadExample = "";
     this.closed = false;
   }
 
@@ -96,11 +99,26 @@ class Outcomes {
     }
   }
 
+  /** @param {any} article */
+  addUnreadDate(article) {
+    const name = ["url", "source", "id", "title"].find((name) => article[name]);
+    this.unreadExample = `${article.published_at}${name ? ` of ${article[name]}` : ""}`;
+    this.increment("unread_date");
+  }
+
   close() {
+    if (this.closed) return;
+    this.closed = true;
+    if (this.counts.unread_date) {
+      this.log.warn(
+        `${this.counts.unread_date} articles had a date that could not be read, e.g. '${this.unreadExample}'; ` +
+          "they were sent without one " +
+          "(use RFC 3339 such as 2026-11-20T08:00:00Z; a local time needs a declared time zone)",
+      );
+    }
+    if (!this.summary()) return;
     const undecided = (this.counts.unchecked ?? 0) + (this.counts.rejected ?? 0);
     const line = `at the end: ${this.summary()}`;
-    if (this.closed || !this.summary()) return;
-    this.closed = true;
     if (undecided > ERROR_SHARE * this.total()) this.log.error(line);
     else this.log.warn(line);
   }
@@ -153,6 +171,7 @@ export class Client {
     }
     this._failsOpen = onFailure === "open";
     this._query = options.backfill ? "?backfill=true" : "";
+    this._zone = options.timezone ? zoneOf(options.timezone) : null;
     this._log = options.log ?? console;
     if (typeof this._log.warn !== "function" || typeof this._log.error !== "function") {
       throw new TypeError("log: expected an object with the functions warn and error.");
@@ -165,6 +184,7 @@ export class Client {
     }
     /** @type {Array<() => void>} */
     this._waiting = [];
+    this._isClosed = false;
   }
 
   get counts() {
@@ -172,22 +192,23 @@ export class Client {
   }
 
   async close() {
+    this._isClosed = true;
     this._outcomes.close();
   }
 
   // -- before an insert
 
-  /** @param {ArticleIn} article */
+  /** @param {Article} article */
   submit(article) {
     return this._decide(article, `/v1/articles${this._query}`);
   }
 
-  /** @param {ArticleIn} article */
+  /** @param {Article} article */
   check(article) {
     return this._decide(article, "/v1/articles?dry_run=true");
   }
 
-  /** @param {Iterable<ArticleIn>} articles @param {{dryRun?: boolean}} [options] */
+  /** @param {Iterable<Article>} articles @param {{dryRun?: boolean}} [options] */
   async submitMany(articles, options = {}) {
     checkOptions(options, { dryRun: "boolean" });
     if (typeof articles === "string" || typeof articles?.[Symbol.iterator] !== "function") {
@@ -199,7 +220,7 @@ export class Client {
     /** @type {any} */
     let failure = null;
     for (let start = 0; start < all.length; start += BATCH_LINES) {
-      const rows = all.slice(start, start + BATCH_LINES).map(lineOf);
+      const rows = all.slice(start, start + BATCH_LINES).map((article) => this._lineOf(article));
       const lines = /** @type {string[]} */ (rows.filter((row) => typeof row === "string"));
       const results = await this._submitLines(lines, options.dryRun ? "?dry_run=true" : this._query);
       for (const row of rows) {
@@ -223,7 +244,7 @@ export class Client {
 
   /**
    * @template T
-   * @param {ArticleIn} article @param {(decision: Decision) => T | Promise<T>} body
+   * @param {Article} article @param {(decision: Decision) => T | Promise<T>} body
    */
   async reservation(article, body) {
     const decision = await this.submit(article);
@@ -289,9 +310,10 @@ export class Client {
     return (await this._json("GET", path + queryOf(parameters))).related;
   }
 
-  /** @param {ArticleIn} article @param {RelatedQuery} parameters */
+  /** @param {Article} article @param {RelatedQuery} parameters */
   async relatedTo(article, parameters = {}) {
-    return (await this._json("POST", "/v1/related" + queryOf(parameters), article)).related;
+    const given = isObject(article) ? dated(article, null).article : article;
+    return (await this._json("POST", "/v1/related" + queryOf(parameters), given)).related;
   }
 
   /** @param {RelatedIn["ids"]} ids @param {RelatedQuery} parameters */
@@ -346,11 +368,11 @@ export class Client {
 
   // -- internals
 
-  /** @param {ArticleIn} article @param {string} path @returns {Promise<Decision>} */
+  /** @param {Article} article @param {string} path @returns {Promise<Decision>} */
   async _decide(article, path) {
     /** @type {Decision | Error} */
     let result;
-    const line = lineOf(article);
+    const line = this._lineOf(article);
     if (typeof line !== "string") return this._settle(line);
     try {
       const answer = await this._request("POST", path, line);
@@ -362,6 +384,26 @@ export class Client {
       result = /** @type {Error} */ (error);
     }
     return this._settle(result);
+  }
+
+  /**
+   * The article as JSON; one that has none, such as undefined, is refused alone, not with its batch.
+   *
+   * @param {unknown} article @returns {string | Decision}
+   */
+  _lineOf(article) {
+    try {
+      const found = isObject(article) ? dated(article, this._zone) : null;
+      const line = found ? JSON.stringify(found.article) : undefined;
+      if (!found || line === undefined) {
+        return rejection(`An article is an object; found ${article === null ? "null" : typeof article}.`, null);
+      }
+      if (found.isUnread) this._outcomes.addUnreadDate(article);
+      return line;
+    } catch (error) {
+      const [reason] = /** @type {Error} */ (error).message.split("\n");
+      return rejection(`The article cannot be written as JSON: ${reason}.`, null);
+    }
   }
 
   /** @param {Decision | Error} result @returns {Decision} */
@@ -468,6 +510,7 @@ export class Client {
     /** @type {Unavailable | undefined} */
     let failure;
     for (let pauseMs = INITIAL_BACKOFF_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_BACKOFF_MS)) {
+      if (this._isClosed) throw new Error(CLOSED);
       const leftMs = Math.max(1, end - performance.now());
       let retryAfterMs = 0;
       try {
@@ -528,7 +571,7 @@ function checkOptions(options, types) {
   const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown === undefined) return;
   const best = names.map((name) => ({ name, likeness: likeness(unknown, name) })).sort((a, b) => b.likeness - a.likeness)[0];
-  const hint = best.likeness >= 0.4 ? `did you mean ${best.name}?` : `allowed: ${names.join(", ")}.`;
+  const hint = best.likeness >= 0.5 ? `did you mean ${best.name}?` : `allowed: ${names.join(", ")}.`;
   throw new TypeError(`${unknown}: there is no such option; ${hint}`);
 }
 
@@ -638,19 +681,6 @@ function undecided(verdict, problem, kind) {
   return { verdict, answer: null, stored: false, problem, kind, keep, id: null, canonicalId: null };
 }
 
-/** The article as JSON; one that has none, such as undefined, is refused alone, not with its batch.
- * @param {unknown} article @returns {string | Decision} */
-function lineOf(article) {
-  try {
-    const line = JSON.stringify(article);
-    if (typeof article === "object" && line !== undefined) return line;
-    return rejection(`An article is an object; found ${typeof article}.`, null);
-  } catch (error) {
-    const [reason] = /** @type {Error} */ (error).message.split("\n");
-    return rejection(`The article cannot be written as JSON: ${reason}.`, null);
-  }
-}
-
 /** Of an article that was not accepted; its policy is no part of it.
  * @param {string} message @param {Problem | null} problem @returns {Decision} */
 function rejection(message, problem) {
@@ -669,4 +699,191 @@ function lineDecisionOf(line) {
   } catch (error) {
     return /** @type {Error} */ (error);
   }
+}
+
+/** @param {unknown} value @returns {value is Record<string, any>} */
+function isObject(value) {
+  return typeof value === "object" && value !== null;
+}
+
+// -- dates of publication, by the rules of aggregator_client/dates.py
+
+const [MIN_YEAR, MAX_YEAR] = [1700, 2199]; // dates outside are typing errors or scraping errors
+const MAX_DATE_CHARS = 100;
+const [HOUR_MS, DAY_MS] = [3_600_000, 86_400_000];
+/** Names of zones with one meaning, by hours east of UTC.
+ * @type {Record<string, number>} */
+const ZONES = {
+  Z: 0, UT: 0, UTC: 0, GMT: 0, WET: 0, BST: 1, CET: 1, MET: 1, MEZ: 1, WAT: 1, WEST: 1, CAT: 2, CEST: 2, EET: 2,
+  MEST: 2, MESZ: 2, SAST: 2, EAT: 3, EEST: 3, IDT: 3, MSK: 3, TRT: 3, IRST: 3.5, PKT: 5, NPT: 5.75, ICT: 7, WIB: 7,
+  AWST: 8, HKT: 8, MYT: 8, PHT: 8, SGT: 8, WITA: 8, JST: 9, KST: 9, ACST: 9.5, AEST: 10, ACDT: 10.5, AEDT: 11,
+  NZST: 12, NZDT: 13, ART: -3, BRT: -3, EDT: -4, CDT: -5, COT: -5, EST: -5, PET: -5, MDT: -6, MST: -7, PDT: -7,
+  AKDT: -8, PST: -8, AKST: -9, HST: -10,
+};
+/** Names of several meanings: the declared zones, and their hours, in which they are read.
+ * @type {Record<string, Array<[string, number]>>} */
+const LOCAL_ZONES = {
+  ADT: [["America/", -3], ["Atlantic/", -3]], AST: [["America/", -4], ["Atlantic/", -4]], CHST: [["Pacific/", 10]],
+  CST: [["Asia/", 8], ["America/", -6]], HDT: [["America/", -9]], NDT: [["America/", -2.5]], NST: [["America/", -3.5]],
+  IST: [["Asia/", 5.5], ["Asia/Jerusalem", 2], ["Europe/Dublin", 1]], SST: [["Pacific/", -11]], WIT: [["Asia/", 9]],
+};
+const MONTHS = [
+  "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+  "december",
+];
+const MONTH = "(?<month>[a-z]{3,9})\\.?";
+const TIME =
+  "(?<hour>\\d{1,2}):(?<minute>\\d\\d)(?::(?<second>\\d\\d)(?:[.,](?<fraction>\\d{1,9}))?)?" +
+  "(?:\\s*(?<half>[ap])\\.?\\s?m\\b\\.?)?";
+const ZONE =
+  "(?<zone>[a-z]{1,4}|(?:(?:UTC|GMT|UT)\\s?)?[+-]\\d[\\d:]*(?:\\s?\\(.*\\)|\\s?\\[.*\\]|\\s[a-z]{1,5})?)";
+const AFTER_DATE = `(?:(?:\\s*,\\s*|\\s+at\\s+|\\s+|T)${TIME}(?:\\s*${ZONE})?)?`;
+const DATE_FORMS = [
+  `(?<iso>\\d{4}-?\\d\\d-?\\d\\d|\\d{4}-?W\\d\\d-?\\d)${AFTER_DATE}`,
+  `(?<year>\\d{4})(?<mark>[-/.])(?<month>\\d{1,2})\\k<mark>(?<day>\\d{1,2})${AFTER_DATE}`,
+  "(?<iso>\\d{8})T(?<hour>\\d\\d)(?<minute>\\d\\d)(?<second>\\d\\d)?(?<zone>Z|[+-]\\d{2}:?\\d{2})?",
+  `(?<day>\\d{1,2})(?<mark>[\\s-])${MONTH}\\k<mark>(?<year>\\d{4}|\\d\\d)${AFTER_DATE}`,
+  `${MONTH}\\s+(?<day>\\d{1,2})(?:\\s*,\\s*|\\s+)(?<year>\\d{4})${AFTER_DATE}`,
+  `${MONTH}\\s+(?<day>\\d{1,2})\\s+${TIME}(?:\\s+(?<zone>[a-z]{1,4}|[+-]\\d{4}))?\\s+(?<year>\\d{4})`,
+].map((form) => new RegExp(`^(?:${form})$`, "i"));
+const LEADING_WEEKDAY = /\p{L}{2,}(?:\.?,\s*|\.?\s+)(?=[\p{L}\p{N}_])/u; // in any language
+const OFFSET =
+  /^(?:UTC|GMT|UT)?\s?(?<sign>[+-])(?:(?<h>\d\d):?(?<m>[0-5]\d)|(?<hours>\d{1,2}))(?:\s?[([].*|\s(?<name>[a-z]+))?$/i;
+const EPOCH = /^-?\d{9,13}(?:\.\d{1,9})?$/;
+
+/** @typedef {{name: string, offsetAt: (ms: number) => number}} Zone */
+
+/** A time zone of the IANA database. Throws TypeError.
+ * @param {string} name @returns {Zone} */
+function zoneOf(name) {
+  const fields = /** @type {const} */ (["year", "month", "day", "hour", "minute", "second"]);
+  const options = Object.fromEntries(fields.map((field) => [field, "numeric"]));
+  /** @type {Intl.DateTimeFormat} */
+  let format;
+  try {
+    format = new Intl.DateTimeFormat("en-US", { ...options, timeZone: name, hourCycle: "h23" });
+  } catch {
+    throw new TypeError(`timezone: expected a time zone such as Europe/Berlin, found '${name}'.`);
+  }
+  const offsetAt = (/** @type {number} */ ms) => { // milliseconds from UTC
+    const parts = Object.fromEntries(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));
+    const [year, month, day, hour, minute, second] = fields.map((field) => parts[field]);
+    return Date.UTC(year, month - 1, day, hour, minute, second) - 1000 * Math.floor(ms / 1000);
+  };
+  return { name: format.resolvedOptions().timeZone, offsetAt };
+}
+
+/**
+ * The article with `published_at` in RFC 3339, or without; and whether it had one that was not read.
+ *
+ * @param {Record<string, any>} article @param {Zone | null} zone
+ */
+function dated(article, zone) {
+  if (!("published_at" in article)) return { article, isUnread: false };
+  const { published_at: value, ...rest } = article;
+  if ((value ?? "") === "" || (typeof value === "string" && !value.trim())) return { article: rest, isUnread: false };
+  const ms = readDate(value, zone);
+  const year = ms === null ? NaN : new Date(ms).getUTCFullYear();
+  if (!(year >= MIN_YEAR && year <= MAX_YEAR)) return { article: rest, isUnread: true };
+  return { article: { ...rest, published_at: new Date(/** @type {number} */ (ms)).toISOString() }, isUnread: false };
+}
+
+/**
+ * Milliseconds since 1970; null or NaN for what cannot be read for certain.
+ *
+ * @param {any} value @param {Zone | null} zone @returns {number | null}
+ */
+function readDate(value, zone) {
+  if (value instanceof Date) return value.getTime();
+  if (Array.isArray(value)) return value.length === 1 ? readDate(value[0], zone) : null;
+  if (typeof value === "number") return fromEpoch(value);
+  const given = typeof value?.toJSON === "function" ? value.toJSON() : value; // of date libraries
+  if (typeof given !== "string" || given.length > MAX_DATE_CHARS) return null;
+  const spelled = given.normalize("NFKC").replaceAll("\u2212", "-").replace(/[\u200e\u200f\u061c\ufeff]/g, "");
+  const text = spelled.trim().split(/\s+/).join(" ");
+  return EPOCH.test(text) ? fromEpoch(Number(text)) : readDateText(text, zone);
+}
+
+/** Seconds or milliseconds; other numbers may be years, 20261127, 202611271639, or 0 for none.
+ * @param {number} number */
+function fromEpoch(number) {
+  const size = Math.abs(number);
+  const isMs = size >= 1e11 && size < 1e13 && !(number >= 1.9e11 && number < 2.2e11);
+  const ms = isMs ? number : 1000 * number;
+  return Math.abs(ms) >= 1e11 && Math.abs(ms) < 1e13 ? ms : null;
+}
+
+/** @param {string} text @param {Zone | null} zone @returns {number | null} */
+function readDateText(text, zone) {
+  const texts = [text, text.replace(LEADING_WEEKDAY, "")];
+  const parts = DATE_FORMS.flatMap((form) => texts.map((each) => form.exec(each)?.groups)).find(Boolean);
+  const day = parts && (parts.iso ? isoDay(parts.iso) : calendarDay(parts));
+  if (!parts || !day) return null;
+  if (parts.hour === undefined) return day;
+  const [minute, second] = [Number(parts.minute), Number(parts.second ?? 0)];
+  let hour = Number(parts.hour);
+  if (parts.half) {
+    if (hour < 1 || hour > 12) return null;
+    hour = (hour % 12) + (/p/i.test(parts.half) ? 12 : 0);
+  }
+  if (hour > 24 || (hour === 24 && (minute || second)) || minute > 59 || second > 60) return null;
+  const ms = Number((parts.fraction ?? "").padEnd(3, "0").slice(0, 3));
+  const local = day + HOUR_MS * hour + 60_000 * minute + 1000 * Math.min(second, 59) + ms;
+  const offset = offsetOf(local, (parts.zone ?? "").toUpperCase(), zone);
+  if (offset === null) return null;
+  return local % DAY_MS === 0 ? local : local - offset; // midnight at any offset is a date without a time
+}
+
+/** Midnight UTC of a date of ISO 8601, or null.
+ * @param {string} text */
+function isoDay(text) {
+  const week = /^(\d{4})(-?)W(\d\d)\2(\d)$/.exec(text);
+  const day = /^(\d{4})(-?)(\d\d)\2(\d\d)$/.exec(text);
+  if (day) return utcDay(Number(day[1]), Number(day[3]), Number(day[4]));
+  if (!week) return null;
+  const [year, number, weekday] = [week[1], week[3], week[4]].map(Number);
+  const fourth = Date.UTC(year, 0, 4); // is in week 1
+  const monday = fourth - DAY_MS * ((new Date(fourth).getUTCDay() + 6) % 7) + 7 * DAY_MS * (number - 1);
+  const isOfYear = new Date(monday + 3 * DAY_MS).getUTCFullYear() === year;
+  return isOfYear && weekday >= 1 && weekday <= 7 ? monday + DAY_MS * (weekday - 1) : null;
+}
+
+/** RFC 5322: years of two digits are 1950 to 2049.
+ * @param {Record<string, string>} parts */
+function calendarDay(parts) {
+  const name = parts.month.toLowerCase();
+  const isName = (/** @type {string} */ full) => name === full || name === full.slice(0, 3);
+  const named = name === "sept" ? 9 : MONTHS.findIndex(isName) + 1;
+  const year = Number(parts.year) + (parts.year.length > 2 ? 0 : Number(parts.year) < 50 ? 2000 : 1900);
+  return utcDay(year, /^\d/.test(name) ? Number(name) : named, Number(parts.day));
+}
+
+/** Null unless there is such a day.
+ * @param {number} year @param {number} month @param {number} day */
+function utcDay(year, month, day) {
+  const ms = Date.UTC(year, month - 1, day);
+  const date = new Date(ms);
+  return date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day ? ms : null;
+}
+
+/**
+ * Milliseconds east of UTC of a local time with the zone that is written behind it; null if that is not certain.
+ *
+ * @param {number} local @param {string} written @param {Zone | null} zone
+ */
+function offsetOf(local, written, zone) {
+  let hours = ZONES[written];
+  const offset = OFFSET.exec(written)?.groups;
+  if (offset) {
+    hours = Number(`${offset.sign}1`) * (Number(offset.h ?? offset.hours) + Number(offset.m ?? 0) / 60);
+    if (Math.abs(hours) > 14 || (ZONES[offset.name] ?? hours) !== hours) return null;
+  }
+  if (hours !== undefined) return HOUR_MS * hours;
+  if (!zone) return null;
+  // When clocks change, a local time occurs twice or never.
+  const offsets = new Set([local - DAY_MS, local + DAY_MS].map(zone.offsetAt));
+  const [found, ...more] = [...offsets].filter((each) => zone.offsetAt(local - each) === each);
+  if (found === undefined || more.length) return null;
+  const isItsName = LOCAL_ZONES[written]?.some(([place, east]) => zone.name.startsWith(place) && east * HOUR_MS === found);
+  return !written || isItsName ? found : null;
 }

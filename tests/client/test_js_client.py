@@ -368,6 +368,7 @@ async def test_options_of_another_type_are_refused_by_name() -> None:
           ...options.map((given) => async () => typeof new Client("http://a.example/", given)),
           async () => new Client(new URL("http://a.example/")),
           async () => new Client("http://"),
+          async () => new Client("http://127.0.0.1:99999"),
           () => new Client("http://a.example").submitMany([], { dryRun: "false" }),
           () => new Client("http://a.example").delete("a", { takeDown: "false" }),
         ];
@@ -397,6 +398,7 @@ async def test_options_of_another_type_are_refused_by_name() -> None:
         "object",
         "url: expected string, found object.",
         "'http://' is not an http:// or https:// URL.",
+        "'http://127.0.0.1:99999' is not an http:// or https:// URL.",
         "dryRun: expected boolean, found string.",
         "takeDown: expected boolean, found string.",
     ]

@@ -30,7 +30,11 @@ def test_paths_can_be_appended_to_a_checked_url(url: str, expected: str) -> None
 
 
 @pytest.mark.parametrize(
-    "url", ["", "news.example:8080", "http://", "redis://news.example", "file:///etc/passwd"]
+    "url",
+    [
+        *("", "news.example:8080", "http://", "redis://news.example", "file:///etc/passwd"),
+        *("http://127.0.0.1:99999", "http://news.example:0", "http://news.example:http", "http://[::1"),
+    ],
 )
 def test_another_url_is_a_configuration_error(url: str) -> None:
     """The message quotes it."""

@@ -92,12 +92,8 @@ def encode_article(
         try:
             return msgspec.json.encode(given)
         except UnicodeEncodeError:
-            return msgspec.json.encode(
-                {
-                    name: whole_text(value) if isinstance(value, str) else value
-                    for name, value in given.items()
-                }
-            )
+            texts = {name: whole_text(value) for name, value in given.items() if isinstance(value, str)}
+            return msgspec.json.encode(given | texts)
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
         raise InvalidInput(f"The article cannot be written as JSON: {error}.") from None
 

@@ -7,6 +7,7 @@ import errno
 import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -22,9 +23,11 @@ T = TypeVar("T")
 
 def check_http_url(url: str) -> str:
     """``url`` without a slash at the end. Raises ConfigurationError unless it is an http or https URL."""
-    if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
-        raise ConfigurationError(f"{url!r} is not an http:// or https:// URL.")
-    return url.rstrip("/")
+    with suppress(ValueError):  # such as a port above 65535
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return url.rstrip("/")
+    raise ConfigurationError(f"{url!r} is not an http:// or https:// URL.")
 
 
 def authorization_headers(key: str) -> dict[str, str]:

@@ -155,7 +155,7 @@ export class Client {
     checkOptions({ url }, { url: "string" });
     checkOptions(options, CLIENT_OPTIONS);
     const onFailure = options.onFailure ?? "open";
-    if (!/^https?:\/\/[^/?#]/.test(url)) throw new TypeError(`'${url}' is not an http:// or https:// URL.`);
+    if (!isHttpUrl(url)) throw new TypeError(`'${url}' is not an http:// or https:// URL.`);
     if (onFailure !== "open" && onFailure !== "closed") {
       throw new TypeError(`onFailure: expected 'open' or 'closed', found '${onFailure}'.`);
     }
@@ -552,6 +552,15 @@ export class Client {
     const after = response.headers.get("Retry-After") ?? "";
     const retryAfterMs = /^\d+$/.test(after) ? 1000 * Number(after) : 0;
     return { status: response.status, text: await response.text(), retryAfterMs };
+  }
+}
+
+/** @param {string} url */
+function isHttpUrl(url) {
+  try {
+    return /^https?:\/\/[^/?#]/i.test(url) && new URL(url).port !== "0"; // throws for a port above 65535
+  } catch {
+    return false;
   }
 }
 

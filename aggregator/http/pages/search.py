@@ -134,7 +134,7 @@ async def search(request: web.Request, query: SearchPageQuery) -> web.Response:
         cards={id_: make_card(event, service.clock()) for id_, event in shown.items()},
         groups=groups | {id_: [] for id_ in shown if id_ not in groups},
         event_ids=event_ids,
-        unfiltered=(await articles.find(given, limit=1)).total if result and not result.articles else 0,
+        unfiltered=result and (result.total or (await articles.find(given, NO_FILTER, limit=1)).total),
         missing_words=missing_words,
         search_terms=search_terms,
         max_duplicates=MAX_DUPLICATES,

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_198, 245
 MAX_LINES = {  # of each package of the server; modules at its top share one
-    "analysis": 4_631,
+    "analysis": 4_635,
     "auth": 493,
     "background": 256,
     "backup": 486,
@@ -25,10 +25,10 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "dedup": 1_256,
     "events": 7_563,
     "http": 6_648,
-    "index": 5_245,
+    "index": 5_238,
     "ingest": 1_970,
     "provenance": 1_203,
-    "queries": 1_569,
+    "queries": 1_572,
     "runtime": 1_116,
     "store": 3_821,
     "top": 2_422,

@@ -26,7 +26,7 @@ from aggregator.analysis.text.language import (
 )
 from aggregator.analysis.text.markup import addresses, plain_text
 from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, stemmer
-from aggregator.analysis.text.normalization import core_headline, nfkc
+from aggregator.analysis.text.normalization import core_headline, nfkc, without_headline
 from aggregator.analysis.text.problems import text_problems
 from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.analysis.vocabulary import NO_TERMS, Vocabulary
@@ -101,7 +101,7 @@ class Analyzer:
         has_markup = text is not article.text
         if article.html and not text:
             extracted = extract_article(article.html)
-            title, text = title or extracted.title, extracted.text
+            text = without_headline(extracted.text, title := title or extracted.title)
         if NORMALIZED_CHARS_PER_CHAR * len(text) > MAX_TEXT_CHARS:
             _check_length(text)
         headline, tag = core_headline(title), article.lang

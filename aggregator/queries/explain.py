@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
 
@@ -58,6 +58,7 @@ class ComparedArticle:
     text: str | None
     subject: Subject
     policy: str = ""
+    outcome: Outcome | None = None  # when it was stored, unless another profile is asked for
 
 
 class Explainer:
@@ -80,6 +81,8 @@ class Explainer:
     ) -> ExplainOut:
         """Compare two loaded articles under a profile, by default that of the later one (not stored: now)."""
         later = _in_order(first, second)[1]
+        if profile:
+            first, second = replace(first, outcome=None), replace(second, outcome=None)
         selected = self._profiles.select(profile or later.policy, later.record.source)
         related = None
         if first.record.space == second.record.space and first.record.space in self._index.spaces:
@@ -105,7 +108,7 @@ class Explainer:
         stored = await self._index.articles.get(id_or_article)
         record, packed = stored.record, await self._index.records.read_text(stored.record.number)
         text = record.title if not record.text_words else decompress_text(packed) if packed else None
-        return ComparedArticle(record.id, record, text, subject_of(stored))
+        return ComparedArticle(record.id, record, text, subject_of(stored), outcome=stored.outcome)
 
 
 def explain(
@@ -117,7 +120,8 @@ def explain(
 ) -> ExplainOut:
     """Compare two articles under the policy of a profile; pure."""
     a, b = first.record, second.record
-    earlier, later = (article.record for article in _in_order(first, second))
+    before, after = _in_order(first, second)
+    earlier, later, decided = before.record, after.record, after.outcome
     comparable = a.space == b.space
     evidence, headlines = stored_evidence(a, b), headline_similarity(a, b)
     differing = a.fingerprint ^ b.fingerprint
@@ -128,6 +132,8 @@ def explain(
     is_match, reason = compare_pair(later, earlier, evidence, policy) if comparable else (False, "")
     are_news = is_match and figures_are_news(earlier, later, policy)
     outcome = _outcome(later, earlier, evidence, policy) if is_match else Outcome("new")
+    if is_match and decided and (of := decided.match) and earlier.id in (of.id, of.canonical_id):
+        outcome = decided  # against all versions that readers had, not this pair alone
     if comparable:
         summary = _summary(evidence, headlines, policy, is_match) + _REASON_NOTES[reason]
         shares = not is_match and shares_enough(later, earlier, evidence, policy)
@@ -137,6 +143,8 @@ def explain(
             summary += f" But their figures differ, and {why}: the later one is related."
         elif is_match:
             summary += _keep_note(outcome, policy)
+            if before.outcome and not before.outcome.keep:
+                summary += " The earlier one was not kept itself, so both are compared with what was."
     else:
         one_language, other = "Analyzed with different models", f"Different languages ({a.lang} and {b.lang})"
         cause = one_language if a.lang == b.lang else other

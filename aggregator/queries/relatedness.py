@@ -1,8 +1,4 @@
-"""How likely a reader would say that two articles have the same subject. Pure.
-
-The answer to "what is related?" is ordered by this probability, and it ends where the probability is below
-the minimum of the request: nothing fills a list up.
-"""
+"""How likely a reader would say that two articles have the same subject: order and end of a list. Pure."""
 
 from __future__ import annotations
 

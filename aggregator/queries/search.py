@@ -2,8 +2,7 @@
 
 Two indexes answer together: the headlines and sources of the newest articles, in memory, and the term index,
 with the newest articles of each key term. Results are ordered by words of the query that they lack, then by
-words in the headline, then newest first; or those that lack the fewest words, newest first. Accents do not
-count. Words in quotes are next to each other in the headline, in this form.
+words in the headline, then newest first; or those that lack the fewest words, newest first.
 """
 
 from __future__ import annotations

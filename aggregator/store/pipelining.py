@@ -1,8 +1,7 @@
 """RESP pipelining: requests of many tasks share few connections; replies arrive in the order of the requests.
 
-redis-py lends a connection to one request at a time and copies its reply several times, which took longer
-than the server's own work on a look-up. Here redis-py only opens a connection, which is then used directly.
-**Nothing is retried**: requests in flight fail when their connection ends or a reply is overdue.
+redis-py only opens a connection: it would copy replies several times, which took longer than the server's
+work. **Nothing is retried**: requests in flight fail when their connection ends or a reply is overdue.
 
 A cancelled request keeps its position in the queue, so no other request gets its replies. Replies that arrive
 together are delivered together, and only if all of them are valid and expected: after one reply too many it

@@ -63,6 +63,19 @@ def test_html_becomes_its_main_text() -> None:
     assert "Sport" not in found.text
 
 
+@pytest.mark.parametrize("heading", ["<h1>{}</h1>", "<p><b>{}</b></p>", "<h1>\n {} </h1>"])
+@pytest.mark.parametrize("title", ["Ferry sinks off Veldmoor", "Паром затонул у Велдмора", "渡轮在凌晨沉没"])
+def test_the_headline_of_a_page_is_no_part_of_its_text(heading: str, title: str) -> None:
+    """Notices of an outlet are known by headlines that do not occur in them."""
+    text = "Nobody was hurt when it went down at dawn, said the harbour master of the island.\nIt was empty."
+    paragraphs = "".join(f"<p>{line}</p>" for line in text.split("\n"))
+    page = f"<article>{heading.format(title)}{paragraphs}</article>"
+    found = ANALYZER.analyze(Article(id="a", title=title, html=page))
+    same = ANALYZER.analyze(Article(id="a", title=title, text=text, known_lang=found.lang))
+
+    assert (found.text, found.own_headline, found.text_hash) == (text, 0.0, same.text_hash)
+
+
 def test_given_text_wins_over_html() -> None:
     """A text that the crawler extracted is used as it is."""
     assert ANALYZER.analyze(Article(id="a", text=story(1), html=HTML)).text == story(1)

@@ -166,6 +166,28 @@ async def test_whether_the_later_copy_is_kept_is_explained(text: str, source: st
     assert f"(keep: {str(found.keep).lower()})" in found.summary and found.summary.endswith(reason)
 
 
+async def test_a_stored_pair_is_explained_as_it_was_decided() -> None:
+    """A dropped copy is no version that readers have: what the later one adds is counted without it."""
+    newsroom, parts = core(MemoryStore()), story(1, 30).split(". ")
+    own = story(7, 5)
+    texts = {
+        "kept": ". ".join(parts),
+        "dropped": ". ".join([*parts[:29], own]),
+        "later": ". ".join([*parts[:25], own, story(8, 4)]),
+    }
+    answers = {id_: await newsroom.post(id_, text, source=id_) for id_, text in texts.items()}
+    found = {id_: await newsroom.explain.explain_pair("later", id_) for id_ in ("kept", "dropped")}
+    anew = await newsroom.explain.explain_pair("later", Article(id="", text=texts["dropped"]))
+
+    later = answers["later"].outcome
+    assert [answers[id_].outcome.keep for id_ in texts] == [True, False, True]
+    assert later.match and later.match.id == "dropped"
+    assert [each.keep for each in found.values()] == [True, True] and not anew.keep
+    assert found["dropped"].summary.count(f"{later.adds:.0%} of its words are new") == 1
+    assert "The earlier one was not kept itself" in found["dropped"].summary
+    assert "not kept itself" not in found["kept"].summary
+
+
 async def test_a_version_that_follows_is_explained() -> None:
     """Of one outlet and with less than half of the earlier one it is related, as it was answered."""
     newsroom = core(MemoryStore(), policy=Policy(same_outlet_containment=0.3))

@@ -6,8 +6,7 @@ to worker processes that have the models loaded (docs/decisions/0040-fork-server
 
 A task that exceeds ``FAST_LANE_CPU_S`` loses its worker and is retried in the slow lane, one worker of low
 priority, up to ``SLOW_LANE_CPU_S``. All limits count processor time: what waits for a processor is neither
-killed nor refused. An analysis in a worker outlasts its request, which is answered 503 at its deadline: an
-article that always takes longer would never be answered if each repetition began again (``Continuation``).
+killed nor refused. An analysis outlasts its request: a repetition continues it (``Continuation``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Extraction of title and main text from HTML, by trafilatura, without network access.
 
-Options of trafilatura: not ``fast``, which takes the surroundings of an article in a layout table for the
-article (docs/decisions/0011-html-extraction.md); no comments of readers; no metadata, whose date search takes
-longer than the extraction; no deduplication, which remembers earlier pages.
+Its options: docs/decisions/0011-html-extraction.md; no metadata, whose date search takes longer than the
+extraction; no deduplication, which remembers earlier pages.
 """
 
 from __future__ import annotations

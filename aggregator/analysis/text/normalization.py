@@ -284,6 +284,12 @@ _LAST_SEGMENT = re.compile(
 _DOMAIN = re.compile(r"\w\.[a-z]{2,5}$", re.IGNORECASE)
 
 
+def without_headline(text: str, title: str) -> str:
+    """The text without the headline as its first line, as pages have it, if anything follows."""
+    first, _, rest = text.lstrip().partition("\n")
+    return rest if rest.strip() and fold(first).split() == fold(title).split() else text
+
+
 def core_headline(title: str) -> str:
     """The headline without newswire prefixes and without the name of the outlet at its end.
 

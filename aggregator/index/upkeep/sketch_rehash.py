@@ -1,13 +1,9 @@
 """Incremental rehash of sketch buckets: the buckets of a segment double in number while it is used.
 
-When the sampled buckets of the writable segment hold more than ``SPLIT_ENTRIES`` entries on average, its
-width gets one bit more (``snapshot.py``). From that commit on, entries are appended to the new buckets
-and look-ups read both. The job moves the old buckets in chunks, and ends the rehash when none is left.
-
-One commit moves a chunk: it checks that nothing has changed since it was read, writes what was in the old
-buckets before what is in the new ones, which is newer, and deletes the old ones. A chunk may be moved again,
-or by two processes, so no position is stored. It advances the version of the segment: otherwise an insert
-that trims a bucket would drop what was moved there.
+When and how: docs/design/segments.md, "Sketch buckets". One commit moves a chunk: it checks that nothing has
+changed since it was read, writes what was in the old buckets before what is in the new ones, which is newer,
+and deletes the old ones. A chunk may be moved again, or by two processes, so no position is stored. It
+advances the version of the segment: otherwise an insert that trims a bucket would drop what was moved there.
 """
 
 from __future__ import annotations

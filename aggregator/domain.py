@@ -286,7 +286,7 @@ class Outcome:
     updated_figures, reversed  the texts agree, but a figure was replaced, or a word by its opposite
     keep             whether the article has news that readers do not have: False for most duplicates
     adds             share of a duplicate's words, 0..1, that neither canonical article nor kept members have
-    fuller           a duplicate contains the canonical article and is longer
+    fuller           a duplicate contains the canonical article and has 60 words or 30 % more
     text_is_article  False: its text is a notice or list that stands under many headlines
     part_of          id of the collection that contains it
     follows          id of the canonical article whose later versions it repeats, if nothing of that is left

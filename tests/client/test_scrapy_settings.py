@@ -379,6 +379,11 @@ async def test_without_a_tag_field_items_stay_as_they_are() -> None:
             "duplicate of a (exact, adds 0.0), with other figures and a reversed statement "
             "(problems: cut, no_time)",
         ),
+        (
+            {"adds": 0.0, "reused_id": True, "problems": ["reused_id"]},
+            "duplicate of a (exact, adds 0.0) (problems: reused_id); its id was another article's, maybe a "
+            "stub: delete its row",
+        ),
     ],
 )
 async def test_a_duplicate_is_logged_in_one_line(

@@ -296,7 +296,8 @@ def _reason_to_drop(answer: VerdictOut) -> str:
     found = " and ".join(name for name, differs in differences.items() if differs)
     problems = f" (problems: {', '.join(answer.problems)})" if answer.problems else ""
     reason = f"({answer.duplicate_of.rule}, adds {answer.adds}){found and f', with {found}'}{problems}"
-    return f"duplicate of {answer.duplicate_of.canonical_id} {reason}"
+    earlier = "; its id was another article's, maybe a stub: delete its row" if answer.reused_id else ""
+    return f"duplicate of {answer.duplicate_of.canonical_id} {reason}{earlier}"
 
 
 def _dropped(article: Mapping[str, Any], reason: str) -> DropItem:

@@ -248,7 +248,7 @@ class OutcomeOut(Struct):
         float | None,
         doc("Share of a duplicate's words that no kept article of its group has, 0 to 1; else null.", 0.05),
     ]
-    fuller: Annotated[bool, doc("Whether a duplicate contains the original and is longer.", False)]
+    fuller: Annotated[bool, doc("Whether it contains the original and has 60 words or 30 % more.", False)]
     updated_figures: UpdatedFigures
     reversed: Reversed
     text_is_article: Annotated[

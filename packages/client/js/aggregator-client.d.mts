@@ -179,7 +179,7 @@ export interface ArticleOut {
   duplicate_of: DuplicateOf | null;
   /** Share of a duplicate's words that no kept article of its group has, 0 to 1; else null. */
   adds: number | null;
-  /** Whether a duplicate contains the original and is longer. */
+  /** Whether it contains the original and has 60 words or 30 % more. */
   fuller: boolean;
   /** Whether it repeats an article with other numbers, such as a new toll. */
   updated_figures: boolean;
@@ -801,7 +801,7 @@ export interface VerdictOut {
   duplicate_of: DuplicateOf | null;
   /** Share of a duplicate's words that no kept article of its group has, 0 to 1; else null. */
   adds: number | null;
-  /** Whether a duplicate contains the original and is longer. */
+  /** Whether it contains the original and has 60 words or 30 % more. */
   fuller: boolean;
   /** Whether it repeats an article with other numbers, such as a new toll. */
   updated_figures: boolean;

@@ -3,7 +3,7 @@
 It is the name that the crawler sends; without one the account or the host of the URL. Two names are one
 source if their ``source_key`` is equal.
 
-    >>> source_of("", "https://www.gazette.example/pool"), source_of("", "https://t.me/s/Gazette/7")
+    >>> site_of("https://www.gazette.example/pool"), site_of("https://t.me/s/Gazette/7")
     ('gazette.example', 't.me/gazette')
 
 An **outlet** is what is counted and shown: the sources of one name in the file of outlets (setting
@@ -30,14 +30,9 @@ _MARKERS, _NO_ACCOUNT = table("account_marker", ""), table("no_account", "")
 _SPARE_LABEL = re.compile(r"^(?:(?:origin-)?www\d?|m|mobile|amp)\.(?=\S+\.\S+$)", re.IGNORECASE)
 
 
-def source_of(name: str, url: str) -> str:
-    """The source of an article with this ``name`` (empty: none was sent) and URL; "" if neither tells."""
-    return name or site_of(url)
-
-
 def with_source(article: Article) -> Article:
     """The article with its source, if it was sent without one."""
-    return article if article.source else replace(article, source=source_of("", article.url))
+    return article if article.source else replace(article, source=site_of(article.url))
 
 
 def as_sent(article: Article) -> Article:

@@ -14,10 +14,11 @@ from aggregator.analysis.source import (
     own_outlets,
     site_group,
     site_of,
-    source_of,
     spelled_as,
+    with_source,
 )
 from aggregator.app import load_outlets
+from aggregator.domain import Article
 from aggregator.errors import ConfigurationError
 from aggregator.provenance.directory import families_among
 from aggregator.provenance.statistics import Family, SourcesReport
@@ -71,7 +72,11 @@ def test_site(url: str, expected: str) -> None:
 
 def test_a_name_comes_first_in_any_spelling() -> None:
     """The name that was sent counts; its spellings are one source."""
-    assert source_of("Gazette", "https://t.me/other/7") == "Gazette"
+    named, unnamed = (
+        Article("a", source="Gazette", url="https://t.me/other/7"),
+        Article("b", url="https://t.me/other/7"),
+    )
+    assert [with_source(article).source for article in (named, unnamed)] == ["Gazette", "t.me/other"]
     assert spelled_as("ＧＡＺＥＴＴＥ\u200b", ["Radio", "Gazette"]) == "Gazette"
     assert spelled_as("Gazetta", ["Radio", "Gazette"]) is None and spelled_as("", ["Radio"]) is None
 

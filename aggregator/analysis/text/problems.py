@@ -1,6 +1,7 @@
 """Problems of a text that an extractor delivered: no text, cut, markup, another language than declared. Pure.
 
-A text counts as cut if words follow the last sentence end of its last line, or if it ends as a teaser does.
+A text counts as cut if words follow the last sentence end of its last line, or if it ends as a teaser does:
+with "read more" anywhere, with "more to follow" as a sentence of its own.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ import re
 from aggregator.analysis.text.language import UNDETERMINED, language_from_tag
 from aggregator.analysis.text.lexicon import table
 from aggregator.analysis.text.markup import has_markup
-from aggregator.analysis.text.normalization import UNSPACED_SCRIPTS
+from aggregator.analysis.text.normalization import UNSPACED_SCRIPTS, fold, unaccented
 from aggregator.domain import NO_PROBLEM, Problem
 
 MIN_UNFINISHED_WORDS = 6
 MIN_LINE_WORDS = 12  # a shorter last line without a sentence end is a byline, credit or caption
 UNSPACED_CHARS_PER_WORD = 2
-_TAIL_CHARS, _TEASER_CHARS = 400, 40
+_TAIL_CHARS, _TEASER_CHARS = 400, 80
 _SENTENCE_END = re.compile("[.!?؟۔।。！？｡။។](?:(?<=[。！？｡။។])|[\\s\"'”’»›）)\\]」』]*(?=\\s|$))")
-_TEASER_END = re.compile(
-    rf"(?:{'|'.join(map(re.escape, table('teaser', '')))}|\[\+\d+ chars)[\W_]*$", re.IGNORECASE
-)
+_OMISSION = re.compile(r"(?:\.\.\.|…|\[\+\d+ chars)[\W_]*$", re.IGNORECASE)
+_CLOSING = re.compile(r"[\W_]+$")
+_PART_END = re.compile(rf"{_SENTENCE_END.pattern}|[\n(\[【—–|]")
+_TEASERS = tuple(unaccented(fold(phrase)) for phrase in table("teaser", ""))
+_NOTICES = frozenset(unaccented(fold(phrase)) for phrase in table("continuation", ""))
 _UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}]")
 
 
@@ -36,12 +39,13 @@ def text_problems(text: str, lang: str, declared: str | None, had_markup: bool =
 def is_cut(text: str, lang: str) -> bool:
     """Whether a text ends before its end."""
     tail = text[-_TAIL_CHARS:].rstrip()
-    if _TEASER_END.search(tail[-_TEASER_CHARS:]):
+    last = tail[-_TEASER_CHARS:]
+    end = unaccented(fold(_CLOSING.sub("", last)))
+    if _OMISSION.search(last) or end.endswith(_TEASERS) or _PART_END.split(end)[-1].strip(" ¡*•") in _NOTICES:
         return True
     earlier, _, last_line = tail.rpartition("\n")
     unfinished = _SENTENCE_END.split(last_line)[-1]
     least = MIN_LINE_WORDS if earlier and unfinished == last_line else MIN_UNFINISHED_WORDS
     words = len(unfinished.split()) + len(_UNSPACED.findall(unfinished)) // UNSPACED_CHARS_PER_WORD
-    if words < least or lang in ("th", "lo"):
-        return False
-    return tail[-1].isalnum() or tail[-1] in ",:-–—、，"
+    is_open = tail[-1:].isalnum() or tail[-1:] in ",:-–—、，"
+    return is_open and words >= least and lang not in ("th", "lo")

@@ -11,7 +11,7 @@ from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models, load_term_rates
-from aggregator.analysis.source import source_of
+from aggregator.analysis.source import site_of
 from aggregator.analysis.term_profile import story_terms
 from aggregator.analysis.text import language
 from aggregator.analysis.text.markup import plain_title
@@ -246,7 +246,7 @@ def _with_times(rows: Iterable[Row], window_ms: int) -> Iterator[tuple[Row, int 
 
 def _source(row: Row) -> str:
     source = row.get("source")
-    return source_of(source if isinstance(source, str) else "", str(row.get("url") or ""))
+    return source if source and isinstance(source, str) else site_of(str(row.get("url") or ""))
 
 
 def _text_of(row: Mapping[str, Any], field: str) -> str:

@@ -26,7 +26,7 @@ import msgspec
 
 from aggregator import jsonl
 from aggregator.analysis.article_id import derive_id
-from aggregator.analysis.source import source_of
+from aggregator.analysis.source import site_of
 from aggregator.domain import Article
 from aggregator.errors import AggregatorError, InvalidInput
 from aggregator_archive.optional_imports import import_optional
@@ -183,7 +183,7 @@ def parse_article(row: RowOrError, column_names: Mapping[str, str]) -> Article:
         text=text if text.strip() else "",
         html=html if not text.strip() else "",
         url=given.url or "",
-        source=source_of(given.source or "", given.url or ""),
+        source=given.source or site_of(given.url or ""),
         published_at_ms=parse_time_ms(given.published_at),
         lang=given.lang or None,
     )

@@ -43,6 +43,117 @@ CUT = {
     "ja": "渡し船は月曜日に運航を再開した。続きを読む",
 }
 
+# A text; notices that its rest comes later or for subscribers; a whole text that ends in such words.
+CONTINUED = {
+    "en": (
+        "The ferry of Estmark is aground.",
+        [
+            "More to follow.",
+            "MORE FOLLOWS",
+            "This story is developing.",
+            "(More soon)",
+            "— To be continued …",
+        ],
+        "The ferry of Estmark is aground. The captain said that there was more to follow.",
+    ),
+    "en, wall": (
+        "The ferry of Estmark is aground.",
+        ["Continue reading with a subscription.", "Continue reading with a free account »"],
+        "The ferry of Estmark is aground. Those on board continued reading with a torch.",
+    ),
+    "de": (
+        "Die Fähre von Estmark sitzt fest.",
+        ["Mehr in Kürze.", "Mehr folgt.", "(Details folgen)", "Weiterlesen mit Abo", "Fortsetzung folgt …"],
+        "Die Fähre von Estmark sitzt fest. Der Kapitän versprach, dass darüber hinaus noch mehr folgt.",
+    ),
+    "fr": (
+        "Le bac d’Estmark est échoué.",
+        ["Plus d’informations à venir.", "À suivre…", "Cet article sera mis à jour."],
+        "Le bac d’Estmark est échoué. Le maire rappelle la route à suivre.",
+    ),
+    "es": (
+        "El transbordador encalló.",
+        ["Habrá ampliación.", "Más información en breve.", "(Noticia en desarrollo)", "¡Continuará!"],
+        "El transbordador encalló. El alcalde dijo que la búsqueda continuará.",
+    ),
+    "it": (
+        "Il traghetto si è arenato.",
+        ["Notizia in aggiornamento.", "(segue)", "Seguono aggiornamenti", "Continua..."],
+        "Il traghetto si è arenato. Il sindaco dice che il lavoro dei sommozzatori continua.",
+    ),
+    "pt": (
+        "A balsa encalhou.",
+        ["Mais informações em breve.", "Reportagem em atualização", "Notícia em desenvolvimento."],
+        "A balsa encalhou. O prefeito prometeu dar mais informações em breve.",
+    ),
+    "nl": (
+        "De veerboot zit vast.",
+        ["Meer volgt.", "Later meer.", "Wordt vervolgd…", "Dit bericht wordt aangevuld."],
+        "De veerboot zit vast. De kapitein zei dat er nog meer volgt.",
+    ),
+    "pl": (
+        "Prom utknął na mieliźnie.",
+        ["Więcej informacji wkrótce.", "Szczegóły wkrótce", "Artykuł jest aktualizowany."],
+        "Prom utknął na mieliźnie. Kapitan obiecał podać szczegóły wkrótce.",
+    ),
+    "ru": (
+        "Паром сел на мель.",
+        ["Подробности позже.", "Новость дополняется", "Продолжение следует…"],
+        "Паром сел на мель. Капитан пообещал сообщить подробности позже.",
+    ),
+    "uk": (
+        "Пором сів на мілину.",
+        ["Подробиці згодом.", "Новина доповнюється", "Далі буде…"],
+        "Пором сів на мілину. Капітан пообіцяв повідомити подробиці згодом.",
+    ),
+    "tr": (
+        "Feribot karaya oturdu.",
+        ["Ayrıntılar geliyor.", "Haber güncelleniyor", "(Devamı gelecek)"],
+        "Feribot karaya oturdu. Kaptan, öykünün devamı var, dedi.",
+    ),
+    "ar": (
+        "جنحت العبارة قرب الميناء.",
+        ["التفاصيل لاحقاً.", "المزيد لاحقًا", "يتبع…"],
+        "جنحت العبارة قرب الميناء. وقال القبطان إنه سيعلن التفاصيل لاحقا.",
+    ),
+    "zh": (
+        "渡轮在港口搁浅。",
+        ["更多消息稍后公布。", "（未完待续）", "持续更新中…", "訂閱後繼續閱讀"],
+        "渡轮在港口搁浅。船长说，详情稍后公布。",
+    ),
+    "ja": (
+        "渡し船が座礁した。",
+        ["詳細は追って。", "続報をお待ちください", "（つづく）", "続きは有料会員限定です。"],
+        "渡し船が座礁した。船長の話では捜索は夜まで続く。",
+    ),
+    "ko": (
+        "나룻배가 좌초했다.",
+        ["자세한 내용은 추후 보도.", "(계속)", "속보가 이어집니다."],
+        "나룻배가 좌초했다. 선장은 수색이 밤까지 계속 이어진다고 말했다.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONTINUED)
+def test_a_notice_that_the_rest_follows_is_a_sentence_of_its_own(name: str) -> None:
+    """After the text, below it, or alone; within a sentence or a quotation its words are the text's."""
+    text, notices, whole = CONTINUED[name]
+    lang = name[:2]
+
+    for notice in notices:
+        for separator in (" ", "\n", "\n\n* "):
+            assert text_problems(f"{text}{separator}{notice}", lang, None) == Problem.cut, notice
+        assert text_problems(notice, lang, None) == Problem.cut, notice
+        assert text_problems(f"{notice} {text}", lang, None) == NO_PROBLEM, notice
+    assert text_problems(text, lang, None) == text_problems(whole, lang, None) == NO_PROBLEM
+
+
+def test_a_quoted_notice_is_part_of_the_text() -> None:
+    """The telegram that a character of the story receives."""
+    text = "The keeper of the lighthouse read the telegram of his brother: “More to follow.”"
+
+    assert text_problems(text, "en", None) == NO_PROBLEM
+
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_whole_text_has_no_problem(name: str) -> None:

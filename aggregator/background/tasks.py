@@ -233,10 +233,12 @@ class IndexMaintenance(PeriodicTask):
 
     async def _compact(self) -> None:
         started_ms = self._clock()
+        if (trusted_ms := self._clock_guard.trusted_ms) is None:
+            return
         if self._pending_steps is None:
-            if self._clock_guard.trusted_ms is None:
-                return
-            self._pending_steps = self.jobs.steps(self._clock_guard.trusted_ms)
+            self._pending_steps = self.jobs.steps(trusted_ms)
+        else:
+            await self.jobs.expire(trusted_ms)
         async for _ in self._pending_steps:
             # A negative duration is a clock that was set back: end the slice rather than run on.
             if not 0 <= self._clock() - started_ms < TIME_BUDGET_MS:

@@ -20,7 +20,6 @@ from aggregator.errors import StoreUnavailable
 from aggregator.index import Index, keys
 from aggregator.index.bindings import decode_binding
 from aggregator.index.segments import FLOOR_STEPS_PER_RETENTION, Retention, Segments, decode_samples
-from aggregator.index.snapshot import SegmentStack
 from aggregator.index.upkeep.compaction import Compactor
 from aggregator.index.upkeep.sketch_rehash import SketchRehash
 from aggregator.store.base import Delete, Store, Transaction, ValueEquals
@@ -44,31 +43,28 @@ class RetentionJob:
         self._retention = retention
         self.segments_dropped = 0
 
+    async def expire(self, space: str, trusted_ms: int) -> None:
+        """Raise the floor of a space, and seal the segment that spans the period."""
+        stack, period_ms = await self._segments.refresh(space), self._retention.period_ms
+        if period_ms is None:
+            return
+        floor, before_ms = self._retention.floor_at(trusted_ms), arrival_ms_of(stack.floor)
+        if (at_ms := arrival_ms_of(floor)) - before_ms > period_ms // FLOOR_STEPS_PER_RETENTION:
+            if before_ms and at_ms - before_ms > DAY_MS:  # a shorter retention, or the service was off
+                expired = space, *map(format_minute, (before_ms, at_ms)), period_ms / DAY_MS
+                log.warning("%s: what arrived from %s to %s expires; retention_days is %g", *expired)
+            await self._segments.advance_head(space, floor=floor)
+        numbers, _ = decode_samples((await self._store.read([stack.writable_tag + keys.SAMPLES]))[0])
+        if len(numbers) and trusted_ms - arrival_ms_of(int(numbers.min())) > period_ms:
+            await self._segments.seal(space, stack.last, trusted_ms)
+
     async def steps(self, space: str, trusted_ms: int) -> AsyncIterator[None]:
-        """All work that is due in one space; each step takes the store a few milliseconds."""
-        stack = await self._segments.refresh(space)
-        yield
-        if self._retention.period_ms is not None:
-            await self._raise_floor(stack, trusted_ms, self._retention.period_ms)
-            await self._seal_if_spans_period(stack, trusted_ms, self._retention.period_ms)
+        """Drop what has expired in one space; each step takes the store a few milliseconds."""
         async for _ in self._drop_expired_segments(space):
             yield
         for tag in (await self._segments.stack(space)).tags:
             async for _ in self._trim_stream(tag, trusted_ms):
                 yield
-
-    async def _raise_floor(self, stack: SegmentStack, trusted_ms: int, period_ms: int) -> None:
-        floor, before_ms = self._retention.floor_at(trusted_ms), arrival_ms_of(stack.floor)
-        if (at_ms := arrival_ms_of(floor)) - before_ms > period_ms // FLOOR_STEPS_PER_RETENTION:
-            if before_ms and at_ms - before_ms > DAY_MS:  # a shorter retention, or the service was off
-                expired = stack.space, *map(format_minute, (before_ms, at_ms)), period_ms / DAY_MS
-                log.warning("%s: what arrived from %s to %s expires; retention_days is %g", *expired)
-            await self._segments.advance_head(stack.space, floor=floor)
-
-    async def _seal_if_spans_period(self, stack: SegmentStack, trusted_ms: int, period_ms: int) -> None:
-        numbers, _ = decode_samples((await self._store.read([stack.writable_tag + keys.SAMPLES]))[0])
-        if len(numbers) and trusted_ms - arrival_ms_of(int(numbers.min())) > period_ms:
-            await self._segments.seal(stack.space, stack.last, trusted_ms)
 
     async def _drop_expired_segments(self, space: str) -> AsyncIterator[None]:
         head = await self._segments.head(space)
@@ -87,8 +83,7 @@ class RetentionJob:
 
     async def _is_expired(self, space: str, number: int, floor: int) -> bool:
         sealed = (await self._store.read([keys.tag(space, number) + keys.SEALED]))[0]
-        grace_ms = self._retention.shared_entries_grace_ms
-        return sealed is not None and arrival_ms_of(floor) > int(sealed) + grace_ms
+        return arrival_ms_of(floor) > int(sealed or NO_NUMBER) + self._retention.shared_entries_grace_ms
 
     async def _trim_stream(self, tag: bytes, trusted_ms: int) -> AsyncIterator[None]:
         stream, oldest_kept_ms = tag + keys.STREAM, trusted_ms - STREAM_RETENTION_MS
@@ -118,12 +113,10 @@ class ExpirySweep:
         cutoffs = self._cutoffs(trusted_ms)
         async for found in self._store.scan_batches(b""):
             limits = [(key, limit) for key in found for p, limit in cutoffs.items() if key.startswith(p)]
-            await self._delete([key for key, limit in limits if _number_of(key) < limit])
+            await self._store.delete([key for key, limit in limits if _number_of(key) < limit])
             yield
             if cutoff := cutoffs.get(keys.RECORD_PREFIX, 0):
-                await self._sweep_segments(
-                    [key for key in found if keys.kind_of(key) in (b"i", b"p")], cutoff
-                )
+                await self._sweep_segments([k for k in found if keys.kind_of(k) in (b"i", b"p")], cutoff)
                 yield
         self._last_sweep_ms = trusted_ms
 
@@ -138,7 +131,7 @@ class ExpirySweep:
 
     async def _sweep_segments(self, found: Sequence[bytes], cutoff: int) -> None:
         frozen = [key for key in found if not await self._is_writable(key)]
-        await self._delete(
+        await self._store.delete(
             [k for k in frozen if keys.kind_of(k) == b"p" and int.from_bytes(k[-8:], "big") < cutoff]
         )
         bindings = [key for key in frozen if keys.kind_of(key) == b"i"]
@@ -151,15 +144,9 @@ class ExpirySweep:
         ]
         await self._store.commit_many(expired)
 
-    async def _delete(self, expired: Sequence[bytes]) -> None:
-        if expired:
-            await self._store.delete(expired)
-
     async def _is_writable(self, key: bytes) -> bool:
-        space = keys.space_of(key)
-        if space not in self._index.all_spaces:
-            return False
-        return keys.segment_of(key) == (await self._index.segments.stack(space)).last
+        space, segments = keys.space_of(key), self._index.segments
+        return space in self._index.all_spaces and keys.segment_of(key) == (await segments.stack(space)).last
 
 
 def _number_of(key: bytes) -> int:
@@ -186,13 +173,24 @@ class SegmentMaintenance:
         self.sweep = ExpirySweep(index, expiring_prefixes)
 
     async def steps(self, trusted_ms: int) -> AsyncIterator[None]:
-        """All work that is due at this trusted time (``clock_guard.py``), space by space, then the sweep."""
+        """All work that is due at this trusted time (``clock_guard.py``): of the spaces, beside the sweep."""
+        await self.expire(trusted_ms)
+        jobs = [self._steps_of_spaces(trusted_ms), self.sweep.steps(trusted_ms)]
+        while jobs:
+            for job in tuple(jobs):
+                if await anext(job, True):  # at its end
+                    jobs.remove(job)
+                else:
+                    yield
+
+    async def expire(self, trusted_ms: int) -> None:
+        """Raise the floors of all spaces, also while other work takes hours."""
         for space in self._spaces:
-            async for _ in self.retention.steps(space, trusted_ms):
-                yield
-            async for _ in self.compactor.steps(space, trusted_ms):
-                yield
-            async for _ in self.rehash.steps(space):
-                yield
-        async for _ in self.sweep.steps(trusted_ms):
-            yield
+            await self.retention.expire(space, trusted_ms)
+
+    async def _steps_of_spaces(self, trusted_ms: int) -> AsyncIterator[None]:
+        for space in self._spaces:
+            jobs = [job.steps(space, trusted_ms) for job in (self.retention, self.compactor)]
+            for steps in (*jobs, self.rehash.steps(space)):
+                async for _ in steps:
+                    yield

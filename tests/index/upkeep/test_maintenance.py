@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from aggregator.domain import Article, article_number_at
@@ -108,6 +110,32 @@ async def test_it_runs_once_per_grace_period() -> None:
         await run_all(maintenance, START_MS + hours * DAY_MS // 24)
 
     assert scans == [b"", b""]
+
+
+async def test_a_long_compaction_delays_neither_expiry_nor_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The floors of all spaces rise first, and again meanwhile; the sweep goes on beside it."""
+    store = MemoryStore(Clock())
+    newsroom = core(store, retention_ms=8 * DAY_MS)
+    await newsroom.post("a", story(1))
+    maintenance = SegmentMaintenance(newsroom.index)
+
+    async def endless(space: str, trusted_ms: int) -> AsyncIterator[None]:
+        while True:
+            yield
+
+    monkeypatch.setattr(maintenance.compactor, "steps", endless)
+    steps, swept = maintenance.steps(START_MS + 12 * DAY_MS), 0
+    while await scan(store, keys.RECORD_PREFIX):
+        await anext(steps)
+        swept += 1
+        assert swept < 100
+    with pytest.raises(Expired):
+        await newsroom.index.articles.get("a")
+    newsroom.clock.now_ms += 12 * DAY_MS
+    await newsroom.post("b", story(2))
+    await maintenance.expire(START_MS + 30 * DAY_MS)
+    with pytest.raises(Expired):
+        await newsroom.index.articles.get("b")
 
 
 async def test_a_segment_below_the_floor_is_dropped_as_a_whole(store: Store) -> None:

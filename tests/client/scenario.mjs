@@ -10,7 +10,7 @@ const record = (/** @type {string} */ line) => void lines.push(line);
 const log = { warn: record, error: record };
 const client = new Client(url, { deadlineMs: Number(deadlineMs), concurrency: 4, log });
 const impatient = new Client(url, { deadlineMs: 300, log });
-const local = new Client(url, { deadlineMs: Number(deadlineMs), timezone: "Europe/Berlin", log });
+const local = new Client(url, { deadlineMs: Number(deadlineMs), concurrency: 1, timezone: "Europe/Berlin", log });
 const strict = new Client(url, { deadlineMs: 300, onFailure: "closed", log });
 
 /** @param {import("../../packages/client/js/aggregator-client.mjs").Decision} decision */

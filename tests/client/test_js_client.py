@@ -405,18 +405,19 @@ async def test_options_of_another_type_are_refused_by_name() -> None:
 
 
 async def test_a_failed_batch_loses_no_decision() -> None:
-    """Failing closed, the error has the decisions so far, "unknown" for those without an answer."""
+    """Failing closed, the error has the decisions so far; articles that were not sent count, too."""
     code = """
         const { Client } = await import(process.argv[1]);
         const client = new Client(process.argv[2], { onFailure: "closed", batchDeadlineMs: 1 });
         const articles = Array.from({ length: 300 }, (_, i) => ({ id: String(i), text: "t" }));
         const error = await client.submitMany(articles).catch((error) => error);
-        console.log(JSON.stringify([error.name, error.decisions.map(({ verdict }) => verdict)]));
+        const verdicts = error.decisions.map(({ verdict }) => verdict);
+        console.log(JSON.stringify([error.name, verdicts, client.counts.unchecked]));
     """
     async with misbehaving.serving(misbehaving.problem(503, "store_unavailable")) as url:
         results = await run_code(code, url)
 
-    assert results == ["Unavailable", ["unknown"] * 256]
+    assert results == ["Unavailable", ["unknown"] * 256, 300]
 
 
 def test_the_code_agrees_with_the_declarations() -> None:

@@ -232,7 +232,12 @@ export class Client {
           failure ??= error;
         }
       }
-      if (failure) throw Object.assign(failure, { decisions });
+      if (!failure) continue;
+      const { message, kind = "access_denied" } = failure;
+      for (let unsent = decisions.length; unsent < all.length; unsent += 1) {
+        this._outcomes.add(undecided("unknown", message, kind));
+      }
+      throw Object.assign(failure, { decisions });
     }
     return decisions;
   }

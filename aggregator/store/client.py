@@ -330,8 +330,6 @@ class RedisClient:
 
     def _invalidate_topology(self, key: bytes | None = None) -> None:
         """Refresh the slot map before the next call; the primary of ``key``, which failed, is asked last."""
-        if not self.is_cluster:
-            return
         self._driver_client._initialize = True
         node = self._driver_client.get_node_from_key(key) if key is not None else None
         if node is not None:
@@ -375,13 +373,10 @@ class RedisClient:
             return nodes
 
     async def _read_config(self, target: dict[str, Any]) -> dict[str, str]:
+        names = _CHECKED_SETTINGS.split()
         try:
-            reply = await self._driver_client.execute_command(
-                "CONFIG GET", *_CHECKED_SETTINGS.split(), **target
-            )
-        except driver.ResponseError as error:
-            if isinstance(error, driver.BusyLoadingError):
-                raise
+            reply = await self._driver_client.execute_command("CONFIG GET", *names, **target)
+        except driver.ResponseError:
             return {}  # managed servers forbid CONFIG; INFO suffices
         return {decode_text(name): decode_text(value) for name, value in reply.items()}
 

@@ -11,6 +11,7 @@ from redis import exceptions as driver
 
 from aggregator.store.base import StoreInfo
 from aggregator.store.disk import DiskSpace, rewrite_message
+from aggregator.store.server_process import SOCKET_NAME
 
 # These mean that the store cannot serve.
 DRIVER_ERRORS: Final = (driver.RedisError, driver.RedisClusterException, OSError)
@@ -53,7 +54,7 @@ _MESSAGES_BY_TYPE: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = 
         "The store at {at} did not answer in time; a write in progress may have been applied.",
     ),
     ((driver.ReadOnlyError,), "The store at {at} is read-only (a replica); point store_url to the primary."),
-    ((driver.OutOfMemoryError,), "The store at {at} is full; raise maxmemory, then shorten the retention."),
+    ((driver.OutOfMemoryError,), "The store at {at} is full; {more_memory}, then shorten the retention."),
     (
         (driver.ClusterError, driver.SlotNotCoveredError, driver.AskError),  # the last: of slots that move
         "The cluster at {at} has no primary for some hash slots; wait for its failover or repair it.",
@@ -114,10 +115,16 @@ def describe(error: BaseException, address: str) -> str:
             remedy = "check that it is running, and whether it requires TLS (rediss://)"
             if address.startswith("/"):
                 remedy = "an embedded one is restarted by its service within seconds; start any other"
-            return text.format(at=address, remedy=remedy)
+            return text.format(at=address, remedy=remedy, more_memory=_more_memory(address))
     reply = first_line(error).partition(". ")[0]
     text = _MESSAGES_BY_PREFIX.get(reply.partition(" ")[0], "The store at {at} rejected a command: {reply}.")
     return text.format(at=address, reply=reply)
+
+
+def _more_memory(address: str) -> str:
+    if address.endswith(f"/{SOCKET_NAME}"):  # its maxmemory is a part of what its machine or container has
+        return "give its machine or container more memory, or move to an external store (store_url)"
+    return "raise its maxmemory"
 
 
 def is_configuration_error(error: BaseException | None) -> bool:
@@ -204,9 +211,7 @@ def find_problem(node: Node) -> str | None:  # noqa: PLR0911  a list of conditio
             f"than {required} (min-replicas-to-write); restore them."
         )
     if info.get("cluster_state", "ok") != "ok":
-        return (
-            f"The cluster of {node.address} is down (cluster_state fail); wait for its failover or repair it."
-        )
+        return describe(driver.ClusterError(), node.address)
     policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         return (
@@ -215,7 +220,7 @@ def find_problem(node: Node) -> str | None:  # noqa: PLR0911  a list of conditio
         )
     used, limit = memory_of(node)
     if limit and used >= 0.995 * limit:  # buffers of refused writes were freed
-        return f"The store at {node.address} is full; raise its maxmemory, then shorten the retention."
+        return describe(driver.OutOfMemoryError(), node.address)
     return None
 
 
@@ -233,7 +238,10 @@ def find_warning(node: Node) -> str | None:
     """What this server cannot do now or soon although it accepts writes, as one sentence."""
     used, limit = memory_of(node)
     if used > 0.8 * limit > 0:
-        return f"The store at {node.address} uses over 80 % of maxmemory ({limit / 1e6:,.1f} MB): raise it."
+        return (
+            f"The store at {node.address} uses over 80 % of its maxmemory ({limit / 1e6:,.1f} MB): "
+            f"{_more_memory(node.address)}, or shorten the retention."
+        )
     log_bytes = int(node.info.get("aof_current_size", 0))
     rewrite_is_off = node.config.get("auto-aof-rewrite-percentage") == "0"
     if rewrite_is_off and node.disk is not None and not node.disk.fits_copy(log_bytes):

@@ -31,18 +31,13 @@ from aggregator.errors import AggregatorError, ConfigurationError, StoreUnavaila
 from aggregator.parent_death import parent_death_hook
 from aggregator.store.append_log import AppendLog
 from aggregator.store.disk import TEMPORARY_PREFIX, FileLock, give_to_owner, read_disk_space, require_access
-from aggregator.store.server_process import READ_ONLY, ServerLog, send_command, server_config
+from aggregator.store.server_process import READ_ONLY, SOCKET_NAME, ServerLog, send_command, server_config
 
 _MAX_SOCKET_PATH_BYTES = 100  # the address of a unix socket has 104 (macOS) or 108 bytes
 _POLL_INTERVAL_S = 0.01
 _ORPHAN_TIMEOUT_S = 60.0
 # Beginnings of the message that a server ends with when it cannot load its log.
-_DAMAGE_MESSAGES = (
-    "Bad file format",
-    "Unknown command",
-    "Unexpected end of file",
-    "Unrecoverable error reading",
-)
+_DAMAGE_MESSAGES = "Bad file format", "Unknown command", "Unexpected end", "Unrecoverable error reading"
 
 
 class EmbeddedServer:
@@ -72,8 +67,7 @@ class EmbeddedServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._owner_pid = 0
         self._locks: tuple[FileLock, FileLock] | None = None  # of the service, of the server
-        self._socket_path = self.data_dir / "store.sock"
-        self._socket_dir: Path | None = None  # if the path in ``data_dir`` is too long
+        self._socket_path = self.data_dir / SOCKET_NAME  # elsewhere if this is too long
 
     @property
     def url(self) -> str:
@@ -140,13 +134,11 @@ class EmbeddedServer:
         if self._is_loaded:
             self._append_log.record()
 
-    def refuse_writes(self, refuse: bool) -> bool:
-        """Refuse all writes, or accept them again; False if the server does not answer now or is loading."""
+    def refuse_writes(self, refuse: bool) -> None:
+        """Refuse all writes, or accept them again, unless the server does not answer now or is loading."""
         lines = READ_ONLY if refuse else {"min-replicas-to-write": "0", "appendfsync": self._appendfsync}
-        changed = self.configure(lines)
-        if changed:
+        if self.configure(lines):
             self.refuses_writes = refuse
-        return changed
 
     def configure(self, options: Mapping[str, str]) -> bool:
         """Change configuration options of the running server, all or none; False if that failed."""
@@ -238,9 +230,8 @@ class EmbeddedServer:
             )
 
     def _prepare_socket_path(self) -> None:
-        if self._socket_dir is None and len(os.fsencode(self._socket_path)) > _MAX_SOCKET_PATH_BYTES:
-            self._socket_dir = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX))
-            self._socket_path = self._socket_dir / "store.sock"
+        if len(os.fsencode(self._socket_path)) > _MAX_SOCKET_PATH_BYTES:
+            self._socket_path = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX), SOCKET_NAME)
         self._socket_path.unlink(missing_ok=True)
 
     def _wait_until_ready(self, deadline_s: float, until_loaded: bool) -> None:
@@ -277,8 +268,8 @@ class EmbeddedServer:
         is_owner = self._owner_pid == os.getpid()
         if is_owner:
             self._socket_path.unlink(missing_ok=True)
-            if self._socket_dir is not None:
-                shutil.rmtree(self._socket_dir, ignore_errors=True)
+            if self._socket_path.parent != self.data_dir:
+                shutil.rmtree(self._socket_path.parent, ignore_errors=True)
             with contextlib.suppress(OSError):  # a start by the owner reports what it cannot read
                 give_to_owner(self.data_dir)
         for lock in self._locks or ():  # forked workers share the locks: without unlock they would keep them
@@ -286,8 +277,7 @@ class EmbeddedServer:
         self._locks = None
         self._process = None
         self._owner_pid = 0
-        self._socket_dir = None
-        self._socket_path = self.data_dir / "store.sock"
+        self._socket_path = self.data_dir / SOCKET_NAME
 
 
 def bundled_binary() -> str:

@@ -33,6 +33,7 @@ from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.store.base import Delete, Put, Store, Transaction, ValueEquals
 from aggregator.store.disk import TEMPORARY_PREFIX
 from aggregator.store.periodic_task import repeat
+from aggregator.store.server_process import SOCKET_NAME
 
 if TYPE_CHECKING:
     from aggregator.store.redis import RedisStore
@@ -249,8 +250,8 @@ def memory_name(url: str, data_dir: Path) -> str:
     The embedded store of ``data_dir`` has one name, though its socket moves where the path is too long.
     """
     socket = Path(unquote(url.removeprefix("unix://")))
-    is_embedded = socket in (data_dir.absolute() / "store.sock", Path()) or (
-        socket.name == "store.sock" and socket.parent.name.startswith(TEMPORARY_PREFIX)
+    is_embedded = socket in (data_dir.absolute() / SOCKET_NAME, Path()) or (
+        socket.name == SOCKET_NAME and socket.parent.name.startswith(TEMPORARY_PREFIX)
     )
     address = url.partition("://")[2].rpartition("@")[2].encode()
     return "embedded" if is_embedded else hashlib.sha256(address).hexdigest()[:16]

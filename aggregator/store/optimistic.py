@@ -122,10 +122,7 @@ class VersionedMap(Generic[S]):
 
     async def get(self, id_: str) -> S:
         """The value of an id. Raises NotFound."""
-        found = (await self.all()).get(id_)
-        if found is None:
-            raise self._not_found(id_)
-        return found
+        return self._require(await self.all(), id_)
 
     async def add_once(
         self, id_: str, value: S, is_same: Callable[[S, S], bool], owner_of: Callable[[S], str]
@@ -158,9 +155,7 @@ class VersionedMap(Generic[S]):
         """Replace the value of an id by ``transform(value)`` and return it. Raises NotFound."""
 
         def apply(known: dict[str, S]) -> S:
-            if id_ not in known:
-                raise self._not_found(id_)
-            known[id_] = transform(known[id_])
+            known[id_] = transform(self._require(known, id_))
             return known[id_]
 
         return await self.mutate(apply)
@@ -169,8 +164,8 @@ class VersionedMap(Generic[S]):
         """Remove the value of an id. Raises NotFound."""
 
         def delete(known: dict[str, S]) -> None:
-            if known.pop(id_, None) is None:
-                raise self._not_found(id_)
+            self._require(known, id_)
+            del known[id_]
 
         await self.mutate(delete)
 
@@ -191,5 +186,7 @@ class VersionedMap(Generic[S]):
                 "delete one first."
             )
 
-    def _not_found(self, id_: str) -> NotFound:
-        return NotFound(f"There is no {self._kind_name} {id_[:200]!r}.")
+    def _require(self, known: dict[str, S], id_: str) -> S:
+        if id_ not in known:
+            raise NotFound(f"There is no {self._kind_name} {id_[:200]!r}.")
+        return known[id_]

@@ -29,7 +29,6 @@ from aggregator.store.disk import open_private
 TIMEOUT_S = 60.0
 _CHUNK_BYTES = 1 << 20
 _MARK_BYTES = 40
-_ONLY_THE_SNAPSHOT = (("rdb-only", "1"), ("capa", "eof"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def download_rdb(url: str, path: Path) -> RdbDump:
         info = dict(re.findall(r"\b(\w+):(\S+)", _call(connection, "INFO", "server").decode("latin-1")))
         server = describe_version(Node("", info, {}))
         keys = int(_call(connection, "DBSIZE"))
-        for words in _ONLY_THE_SNAPSHOT:
+        for words in (("rdb-only", "1"), ("capa", "eof")):  # the snapshot, no later writes
             _call(connection, "REPLCONF", *words)
         connection.send_command("SYNC")
         # redis-py cannot read a reply of this form; everything before it has been read.
@@ -135,14 +134,10 @@ def _payload(stream: BinaryIO) -> Iterator[bytes]:
 
 def _until_mark(stream: BinaryIO, mark: bytes) -> Iterator[bytes]:
     held = b""
-    while True:
-        held += _read(stream.read1, _CHUNK_BYTES)  # type: ignore[attr-defined]
-        if held.endswith(mark):
-            yield held[:-_MARK_BYTES]
-            return
-        if len(held) > _MARK_BYTES:
-            yield held[:-_MARK_BYTES]
-            held = held[-_MARK_BYTES:]
+    while not held.endswith(mark):
+        yield held[:-_MARK_BYTES]
+        held = held[-_MARK_BYTES:] + _read(stream.read1, _CHUNK_BYTES)  # type: ignore[attr-defined]
+    yield held[:-_MARK_BYTES]
 
 
 def _read(read: Any, *arguments: int) -> bytes:

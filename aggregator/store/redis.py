@@ -29,6 +29,7 @@ from aggregator.store.base import (
     Put,
     StoreInfo,
     Transaction,
+    ValueEquals,
     Write,
     next_version,
 )
@@ -76,12 +77,10 @@ def encode_transaction(transaction: Transaction) -> Command:
         if isinstance(write, (AppendMany, AppendCapped)):
             keys += write.keys
             values += write.values
-            step = (
-                (_APPEND, write.max_bytes)
-                if isinstance(write, AppendMany)
-                else (_APPEND_CAPPED, write.keep_bytes)
-            )
-            steps += step * len(write.keys)
+            if isinstance(write, AppendMany):
+                steps += (_APPEND, write.max_bytes) * len(write.keys)
+            else:
+                steps += (_APPEND_CAPPED, write.keep_bytes) * len(write.keys)
             continue
         keys.append(write.key)
         if isinstance(write, Put):
@@ -188,10 +187,7 @@ def split_into_runs(transactions: Sequence[Transaction]) -> list[CommitRun]:
         key, version = first.version_guard.key, first.version_guard.value
         writes: list[Write] = []
         end = start
-        while end < len(transactions):
-            guard = transactions[end].version_guard
-            if guard is None or guard.key != key or guard.value != version:
-                break
+        while end < len(transactions) and transactions[end].version_guard == ValueEquals(key, version):
             for write in transactions[end].writes:
                 if isinstance(write, AdvanceVersion) and write.key == key:
                     version = next_version(version, write.token)

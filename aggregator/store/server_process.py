@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import socket
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from aggregator.store.disk import open_private, read_disk_space
@@ -23,7 +25,10 @@ _VALKEY_TUNING = {
     # A backup of Redis 7.4 and later is loaded, too: the formats of strings and streams have not changed.
     "rdb-version-check": "relaxed",
 }
+SOCKET_NAME = "store.sock"
 _MAX_LOG_BYTES = 10 * 2**20
+# The rest is for the other processes. A full server refuses writes; the kernel would kill it instead.
+_STORE_MEMORY_PART = 0.75
 # Lines that the server logs as warnings at each start; they explain no exit.
 _ADVICE = (" # WARNING", "oO0OoO0OoO0Oo")
 
@@ -43,13 +48,13 @@ def server_config(
         "unixsocket": _quote_config_value(socket_path),
         "unixsocketperm": "700",
         "dir": _quote_config_value(data_dir),
-        "daemonize": "no",
         "save": '""',
         "appendonly": "yes",
         "appendfsync": appendfsync,
         "aof-load-truncated": "yes",
         # ``rdb_dump.py`` is the only replica: the server need not wait 5 s for others.
         "repl-diskless-sync-delay": "0",
+        "maxmemory": str(int(_STORE_MEMORY_PART * usable_memory_bytes())),
         "maxmemory-policy": "noeviction",
         "lazyfree-lazy-user-del": "yes",
         **(_VALKEY_TUNING if tuned else {}),
@@ -57,6 +62,19 @@ def server_config(
         **(READ_ONLY if read_only else {}),
     }
     return "".join(f"{name} {value}\n" for name, value in lines.items()).encode()
+
+
+def usable_memory_bytes(root: Path = Path("/")) -> int:
+    """The memory of this machine, or less if a control group (v1 or v2) limits this process."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    known = root / "proc/self/cgroup"  # lines: NUMBER:CONTROLLERS:PATH
+    for line in known.read_text().splitlines() if known.exists() else ():
+        _, controllers, own = line.split(":", 2)
+        name = "memory.limit_in_bytes" if controllers else "memory.max"
+        for group in (PurePosixPath(own), *PurePosixPath(own).parents):  # a container has the root only
+            with contextlib.suppress(OSError, ValueError):  # no such file, or "max"
+                limits.append(int(Path(f"{root}/sys/fs/cgroup/{controllers}{group}/{name}").read_text()))
+    return min(limits)
 
 
 def _quote_config_value(path: Path) -> str:

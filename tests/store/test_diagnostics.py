@@ -168,14 +168,18 @@ def test_refused_writes_name_a_full_disk_of_this_machine(info: dict[str, Any]) -
 def test_a_store_that_is_nearly_full_is_a_warning() -> None:
     """From four fifths of maxmemory; there may be no limit."""
     nearly = node(used_memory=81_000_000, maxmemory=100_000_000)
-    assert "uses over 80 % of maxmemory (100.0 MB)" in str(find_warning(nearly))
+    assert "uses over 80 % of its maxmemory (100.0 MB): raise its maxmemory, or" in str(find_warning(nearly))
+    embedded = Node("/data/store.sock", nearly.info, {})
+    assert "(100.0 MB): give its machine or container more memory, or move" in str(find_warning(embedded))
     assert find_warning(node(used_memory=80, maxmemory=100)) is None
     assert find_warning(node(used_memory=10**12, maxmemory=0)) is None
 
 
 def test_a_store_just_below_its_limit_is_full() -> None:
     """A refused write frees its buffers: the next INFO would report a store that is not full."""
-    assert "is full" in str(find_problem(node(used_memory=999, maxmemory=1000)))
+    full = node(used_memory=999, maxmemory=1000)
+    assert "is full; raise its maxmemory, then" in str(find_problem(full))
+    assert "is full; give its machine" in str(find_problem(Node("/data/store.sock", full.info, {})))
     assert find_problem(node(used_memory=990, maxmemory=1000)) is None
     assert find_problem(node(used_memory=10**12, maxmemory=0)) is None
 
@@ -205,7 +209,7 @@ def test_a_healthy_server_has_no_problem() -> None:
         ({"aof_last_write_status": "err"}, "cannot write its append-only file"),
         ({"maxmemory": 100}, "is full"),
         ({"maxmemory_policy": "allkeys-lru"}, "now has maxmemory-policy allkeys-lru"),
-        ({"cluster_state": "fail"}, "is down"),
+        ({"cluster_state": "fail"}, "has no primary for some hash slots"),
     ],
 )
 def test_problems_are_one_sentence_with_the_address(changes: dict[str, Any], message: str) -> None:

@@ -14,7 +14,10 @@ import pytest
 import redis
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.store.base import Put
 from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.redis import open_redis_store
+from aggregator.store.server_process import usable_memory_bytes
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import is_alive
 from tests.support.stores import direct_client
@@ -119,6 +122,34 @@ def test_it_is_configured_for_durability(data_dir: Path) -> None:
     assert config["appendfsync"] == "always"
     assert config["maxmemory-policy"] == "noeviction"
     assert config["save"] == ""
+
+
+def test_its_memory_is_limited(data_dir: Path) -> None:
+    """To a part of what this process may use, so that it refuses writes before the kernel ends a process."""
+    with EmbeddedServer(data_dir) as server, client_of(server) as client:
+        limit = int(client.config_get("maxmemory")["maxmemory"])
+
+    assert 0.7 < limit / usable_memory_bytes() < 0.8
+
+
+async def test_data_above_the_memory_limit_is_served_without_writes(data_dir: Path) -> None:
+    """A start with more data than fits, as on a smaller machine."""
+    with EmbeddedServer(data_dir) as server, client_of(server) as client:
+        client.set("a", b"x" * 20_000_000)
+    with EmbeddedServer(data_dir, config_overrides={"maxmemory": "10mb"}) as server:
+        store = open_redis_store(server.url)
+        await store.check()
+        (value,) = await store.read([b"a"])
+        info = await store.info()
+        with pytest.raises(StoreUnavailable, match="is full; give its machine or container more memory"):
+            await store.put([Put(b"b", b"")])
+        await store.delete([b"a"])
+        await store.put([Put(b"b", b"")])
+        await store.close()
+
+    assert (len(value or b""), info.ready, info.limit_bytes) == (20_000_000, False, 10 * 2**20)
+    assert "is full; give its machine" in str(info.problem)
+    assert "uses over 80 % of its maxmemory (10.5 MB)" in str(info.warning)
 
 
 def test_a_killed_server_is_restarted_with_its_data(data_dir: Path) -> None:

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     finally:
         progress.close()
         discard_empty_work(job)
-    _print_summary(summary, job.out_dir)
+    _print_summary(summary, job)
     if args.load:
         from aggregator_archive.cli.load import load_into_index  # imports the whole service
 
@@ -111,7 +111,7 @@ class ProgressBars(ProgressListener):
             self._bar = None
 
 
-def _print_summary(summary: dict[str, Any], out: Path) -> None:
+def _print_summary(summary: dict[str, Any], job: Job) -> None:
     print(f"{'size':>12} {'clusters':>10} {'articles':>10}")
     for row in summary["cluster_sizes"]:
         if row["clusters"]:
@@ -137,11 +137,11 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
     if dates.unread or (undated and summary["within"]):
         effect = f"{undated:,} of {summary['articles']:,} rows are undated: --within does not hold for them"
         print("; ".join(filter(None, [dates.problem(), effect])), file=sys.stderr)
-    if bare := summary["articles"] - summary["rows_with_text"]:
+    if (bare := summary["articles"] - summary["rows_with_text"]) and not job.by_headline:
         print(f"rows without a text or html: {bare:,}; removed only with --by-headline", file=sys.stderr)
     print(
         f"{summary['articles']:,} articles, {summary['clusters']:,} clusters, {summary['removed']:,} "
         f"duplicates removed; {summary['total_seconds']:.1f} s ({summary['articles_per_second']:,.0f}/s), "
-        f"peak memory {summary['peak_memory_gb']:.2f} GB; {out}",
+        f"peak memory {summary['peak_memory_gb']:.2f} GB; {job.out_dir}",
         file=sys.stderr,
     )

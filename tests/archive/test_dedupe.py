@@ -413,6 +413,31 @@ def test_a_run_that_fails_publishes_nothing(tmp_path: Path, monkeypatch: pytest.
     assert {path: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
 
 
+@pytest.mark.parametrize(("sentences", "removed"), [(2, 1), (1, 0)])
+def test_a_text_of_one_outlet_under_another_headline(sentences: int, removed: int, tmp_path: Path) -> None:
+    """It is removed days later, too; of a shorter text the headline may say what it is about."""
+    text = (
+        "After two hours of debate the members approved the repair of the old swimming hall by 11 to 6. "
+        "Work begins in March with the roof and should last a year, and until then the schools of both "
+        "valleys travel to the neighbouring town by bus. "
+    )
+    text = text if sentences == 2 else text[: text.index(". ") + 1]
+    headlines = ["Council votes four million for the pool", "Swimmers look forward to new roof"]
+    rows = [
+        {
+            "id": str(n),
+            "title": title,
+            "text": text,
+            "source": "Gazette",
+            "published_at": f"2026-01-0{5 + 2 * n}",
+        }
+        for n, title in enumerate(headlines)
+    ]
+
+    assert run(tmp_path / "out", write_lines(tmp_path / "a.jsonl", rows)) == 0
+    assert read_lines(tmp_path / "out" / "deduplicated.jsonl") == rows[: 2 - removed]
+
+
 def test_other_column_names(tmp_path: Path) -> None:
     """--column maps fields to columns; an unknown field is refused."""
     renamed = [{"guid": row["id"], "body": row["text"]} for row in archive_rows()]
@@ -440,6 +465,7 @@ def test_headlines_alone_remove_nothing_unless_asked(
     assert f"{source}: no column is text, source, published_at; unused: body; map them" in said
     assert "rows without a text or html: 4; removed only with --by-headline" in said
     assert run(tmp_path / "asked", source, "--by-headline") == 0
+    assert "rows without a text" not in capsys.readouterr().err
     assert read_lines(tmp_path / "asked" / "deduplicated.jsonl") == given[:2]
 
 

@@ -32,7 +32,7 @@ from aggregator_archive.dates import DateCounts
 from aggregator_archive.parquet_table import as_text
 
 UNDATED = np.iinfo(np.int64).min
-TITLE_COUNTS_BELOW_CHARS = 1_000  # longer texts have too many words for their title to count, in any language
+TITLE_COUNTS_BELOW_CHARS = 200  # what a dividend or an author's name is about, only the title says
 
 # (name, dtype, width) of the columns of fixed width, except the sketch keys, which depend on all articles.
 FIXED_WIDTH_COLUMNS: tuple[tuple[str, str, int], ...] = (

@@ -17,7 +17,7 @@ from aggregator_archive.arrays import write_bytes
 from aggregator_archive.encode import Encoding
 from aggregator_archive.optional_imports import import_optional
 
-WORK_FORMAT_VERSION = 14  # of the files in ``Job.work_dir``; work of another version is refused
+WORK_FORMAT_VERSION = 15  # of the files in ``Job.work_dir``; work of another version is refused
 OutputFormat = Literal["jsonl", "parquet"]
 RepresentativeRule = Literal["earliest", "longest", "medoid"]
 TABLES = ("pairs", "clusters", "representatives", "deduplicated")

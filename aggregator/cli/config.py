@@ -15,6 +15,7 @@ from aggregator.config_file import DEFAULT_PATHS, ConfigFile
 from aggregator.errors import EXIT_OK
 from aggregator.runtime.addresses import redact_url
 from aggregator.settings import Settings
+from aggregator.store.client import open_client
 
 
 def show(args: argparse.Namespace, settings: Settings) -> int:
@@ -44,14 +45,14 @@ def check(args: argparse.Namespace, settings: Settings) -> int:
     file: ConfigFile | None = args.config_file
     if file is not None:
         own, _ = sources.resolve({}, {}, file)
-        values = [
-            getattr(own, option.name) for option in SETTING_FIELDS.values() if option.metadata["secret"]
-        ]
+        values = [getattr(own, each.name) for each in SETTING_FIELDS.values() if each.metadata["secret"]]
         # An address without a password is none.
         has_secret = any(v and ("://" not in v or "@" in v or "password" in v) for v in values)
         if has_secret and file.path.stat().st_mode & stat.S_IROTH:
             readable = f"{file.path} contains a key or password and every user of this machine can read it"
             print(f"note: {readable}; `chmod o-r {file.path}`.", file=sys.stderr)
+    if settings.store_url and not settings.in_memory:
+        open_client(settings.store_url)  # raises ConfigurationError; does not connect
     print(_describe_file(file))
     print("All settings are valid; `aggregator doctor` checks the files, models and store that they name.")
     return EXIT_OK

@@ -22,7 +22,7 @@ URL_FORMS = (
     "redis+sentinel://host:26379,host:26379/name/0, with options of redis-py after ? if any."
 )
 _TLS_FILE_OPTIONS = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
-_OWN_OPTIONS = ("prefix", "replicated", "sentinel_username", "sentinel_password")
+OWN_OPTIONS = ("prefix", "replicated", "sentinel_username", "sentinel_password")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def parse_address(url: str) -> StoreAddress:
                 "store_url: in user name and password write @ as %40, / as %2F, ? as %3F and # as %23."
             )
         query = dict(parse_qsl(parts.query))
-        own = {name: query.pop(name, "") for name in _OWN_OPTIONS}
+        own = {name: query.pop(name, "") for name in OWN_OPTIONS}
         scheme, _, kind = parts.scheme.partition("+")
         login, at, hosts = parts.netloc.rpartition("@")
         name, path, sentinels = "", parts.path, list[tuple[str, int]]()
@@ -76,7 +76,7 @@ def parse_address(url: str) -> StoreAddress:
     if not re.fullmatch(r"|all|[1-9]", own["replicated"]):
         raise ConfigurationError("store_url: replicated takes all, or a number of replicas from 1 to 9.")
     shown = options.get("path") or f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
-    to_sentinel: dict[str, Any] = {key[9:]: own[key] for key in _OWN_OPTIONS[2:] if own[key]}
+    to_sentinel: dict[str, Any] = {key[9:]: own[key] for key in OWN_OPTIONS[2:] if own[key]}
     if scheme == "rediss":
         to_sentinel |= {"ssl": True} | {k: v for k, v in options.items() if k.startswith("ssl")}
     return StoreAddress(

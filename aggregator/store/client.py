@@ -32,7 +32,7 @@ from redis.backoff import NoBackoff
 from redis.driver_info import DriverInfo
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
-from aggregator.store.address import URL_FORMS, StoreAddress, parse_address
+from aggregator.store.address import OWN_OPTIONS, URL_FORMS, StoreAddress, parse_address
 from aggregator.store.diagnostics import (
     DRIVER_ERRORS,
     TOPOLOGY_ERRORS,
@@ -95,7 +95,11 @@ def open_client(
         # Does not connect, but rejects unknown options.
         pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py has no annotation here
     except (ValueError, TypeError, driver.RedisError, driver.RedisClusterException) as error:
-        raise ConfigurationError(URL_FORMS) from error
+        unknown = str(error).partition("unexpected keyword argument ")[2]
+        known = f"{', '.join(OWN_OPTIONS)} or an option of redis-py"
+        raise ConfigurationError(
+            f"store_url: there is no option {unknown}; expected {known}." if unknown else URL_FORMS
+        ) from error
     pipelined = PipelinedPool(
         pool.make_connection,
         count=min(PIPELINED_CONNECTIONS, max_connections),

@@ -171,12 +171,7 @@ class VersionedMap(Generic[S]):
 
     async def mutate(self, mutation: Callable[[dict[str, S]], R]) -> R:
         """Apply ``mutation`` to the map in place, also after a conflict. Raises CommitConflict."""
-
-        def change(known: dict[str, S]) -> tuple[dict[str, S], R]:
-            changed = dict(known)
-            return changed, mutation(changed)
-
-        return await self._map.edit_with_result(change)
+        return await self._map.edit_with_result(lambda known: (new := dict(known), mutation(new)))
 
     def check_space(self, known: dict[str, S]) -> None:
         """Raise Conflict if the map is full."""

@@ -64,6 +64,19 @@ def test_check_accepts_a_valid_file(file: Path, capsys: pytest.CaptureFixture[st
     assert captured.err == ""
 
 
+@pytest.mark.parametrize("scheme", ["redis", "redis+cluster", "redis+sentinel"])
+def test_check_names_an_option_of_the_store_that_does_not_exist(
+    scheme: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the start of the service does; without connecting."""
+    file.write_text(f'store_url = "{scheme}://absent.example/0?prefix=a:"\n')
+    assert run("config", "check") == 0
+
+    file.write_text(f'store_url = "{scheme}://absent.example/0?prefx=a:"\n')
+    assert run("config", "check") == 2
+    assert "store_url: there is no option 'prefx'; expected prefix, " in capsys.readouterr().err
+
+
 def test_check_without_a_file_says_where_it_searched(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Variables and options are checked all the same."""
     file.unlink()

@@ -51,6 +51,44 @@ def test_csv_files_of_spreadsheets(separator: str, encoding: str, name: str, tmp
     assert list(read_rows([file])) == ROWS
 
 
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp1251", "Совет одобрил ремонт бассейна, и работы начнутся в марте: «Это важно», сказал мэр."),
+        ("koi8-r", "Совет одобрил ремонт бассейна, и работы начнутся в марте."),
+        ("cp1253", "Το συμβούλιο ενέκρινε την επισκευή της πισίνας με έντεκα ψήφους."),
+    ],
+)
+def test_other_alphabets_must_be_utf_8(encoding: str, text: str, tmp_path: Path) -> None:
+    """They would be read as Western letters, and duplicates be found of what no reader can read."""
+    path = tmp_path / "a.csv"
+    path.write_text(
+        f"id,url,text\n1,https://gazette.example/news/2026/01/05/pool,{text}\n", encoding=encoding
+    )
+
+    assert problem(str(path)) == f"{path} is not windows-1252 or UTF-8; save it as UTF-8."
+    assert main(["dedupe", str(path), "--out", str(tmp_path / "out")]) == 2
+    path.write_bytes(f"id,text\n1,{text}\n2,".encode() + b"caf\xe9\n")
+    assert "read as windows-1252" in check_inputs([str(path)], {})[0]  # one letter of a file in UTF-8
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp1252", "« Été », dit l’élu : la piscine, créée à côté de la mairie…"),
+        ("cp1252", "„Größere Straßen“, süßes Öl"),
+        ("cp1250", "Główny wójt źle ogłosił, że wyższe opłaty też wzrosną"),
+    ],
+)
+def test_languages_in_latin_letters_are_read(encoding: str, text: str, tmp_path: Path) -> None:
+    """Their other letters are among ASCII ones; those of Polish become Western ones, as the remark says."""
+    path = tmp_path / "a.csv"
+    path.write_text(f'id,text\n1,"{text}"\n', encoding=encoding)
+
+    assert "its other letters are read as windows-1252" in check_inputs([str(path)], {})[0]
+    assert [row["text"] for row in read_rows([str(path)])] == [text.encode(encoding).decode("cp1252")]
+
+
 @pytest.mark.parametrize("before", ["sep=,\r\n", "\ufeffsep=,\n", "\n  \n"])
 def test_the_header_follows_lines_of_spreadsheets(before: str, tmp_path: Path) -> None:
     """They name the separator, or are empty."""

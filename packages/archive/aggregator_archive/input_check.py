@@ -15,6 +15,7 @@ from aggregator_archive import rows
 from aggregator_archive.optional_imports import import_optional
 
 _JSON_LINE = re.compile(rb"^(\xef\xbb\xbf)?\s*\{", re.MULTILINE).search
+_UNDECODED = re.compile("[\udc80-\udcff]+").findall
 CHUNK_BYTES = 1 << 20
 COLUMN_ROWS = 100  # of lines of JSON, whose columns are looked at
 # Fields that the rules compare, each with another one that it can be read of.
@@ -69,15 +70,20 @@ def unused_columns(columns: Sequence[str], column_names: Mapping[str, str], opti
 
 
 def encoding_remark(file: str) -> str:
-    """What a CSV file that is not UTF-8 or UTF-16 is read as; empty for any other file."""
+    """What a CSV file that is not UTF-8 or UTF-16 is read as; empty for any other file.
+
+    Raises InvalidInput if most of its other letters are in words of them alone, as in Russian or Greek.
+    """
     if file == jsonl.STDIN or not rows.is_csv(file) or rows.csv_encoding(file) != "utf-8-sig":
         return ""
     with rows.open_decompressed(file) as (content, _), suppress(*rows.DAMAGED_GZIP):
-        try:
-            for _text in codecs.iterdecode(iter(lambda: content.read(CHUNK_BYTES), b""), "utf-8"):
-                pass
-        except UnicodeDecodeError:
-            return f"{file} is not UTF-8; its other letters are read as {rows.LEGACY_ENCODING}."
+        chunks = iter(lambda: content.read(CHUNK_BYTES), b"")
+        for text in codecs.iterdecode(chunks, "utf-8", "surrogateescape"):
+            if lengths := [len(run) for run in _UNDECODED(text)]:
+                others = len(text) - len(text.encode("ascii", "ignore"))
+                if 2 * sum(n for n in lengths if n > 3) > others:
+                    raise InvalidInput(f"{file} is not {rows.LEGACY_ENCODING} or UTF-8; save it as UTF-8.")
+                return f"{file} is not UTF-8; its other letters are read as {rows.LEGACY_ENCODING}."
     return ""  # also of damaged gzip data, which the run reports
 
 

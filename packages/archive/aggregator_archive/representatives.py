@@ -47,25 +47,21 @@ def choose_representatives(result: DedupeResult, job: Job) -> RepresentativeChoi
     representative = _best_per_group(result.labels, rank)
     first_row = result.distinct_texts.first_row
     preferred = _best_per_group(first_row, rank)  # among rows of equal text
-    copy_of = preferred
     neighbors = _neighbor_lookup(result)
     rule = PairRule(result.columns, job.policy)
-    replacement: dict[int, int] = {}  # of removed texts, by their first row
+    replaced = np.arange(len(first_row))  # by the first row of a removed text
     linked = distinct(np.concatenate(unpack_pairs(result.confirmed.pairs)))
     for row in linked[np.argsort(rank[preferred[linked]])].tolist():
         others, undecided = neighbors(row)
         better = rank[preferred[others]] < rank[preferred[row]]
         for other, is_open in zip(others[better].tolist(), undecided[better].tolist(), strict=True):
-            if other in replacement or (is_open and not rule.is_copy(row, other)):
+            if replaced[other] != other or (is_open and not rule.is_copy(row, other)):
                 continue
             if not rule.keeps(row, other):
-                replacement[row] = int(preferred[other])
+                replaced[row] = preferred[other]
                 break
-    if replacement:
-        replaced = np.arange(len(first_row))
-        replaced[np.fromiter(replacement, np.int64)] = np.fromiter(replacement.values(), np.int64)
-        is_removed = replaced[first_row] != first_row
-        copy_of = np.where(is_removed, replaced[first_row], preferred)
+    is_removed = replaced[first_row] != first_row
+    copy_of = np.where(is_removed, replaced[first_row], preferred)
     if not job.by_headline:
         copy_of = np.where(result.columns.has_text, copy_of, np.arange(len(copy_of)))
     return RepresentativeChoice(representative, copy_of)

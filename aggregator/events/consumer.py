@@ -3,8 +3,7 @@
 **The article stream is the journal, the detector state a checkpoint.** ``poll`` reads the articles after the
 saved positions, feeds the detector, and saves state, positions, changed events and change records in one
 optimistic commit, which holds only while position and editor overrides are still those that were read. The
-loser of two leaders drops its work and reads again, as the next leader does after a crash; it finds the same
-events, since event ids depend on the articles alone. Nothing is lost, and no change is published twice.
+loser of two leaders reads again, as the next leader does after a crash: event ids depend on articles alone.
 
 A checkpoint is written at the end of a call in which an event fired, merged or closed or an article was
 deleted, otherwise every ``checkpoint_interval_ms``. ``{events}state``: ``BurstDetector.dump``, compressed.

@@ -8,6 +8,7 @@ from datetime import date, datetime, time, tzinfo
 
 from aggregator.errors import InvalidInput
 from aggregator.events.desks import Desk, is_reportable, time_zone
+from aggregator.events.detection.numbers import arrivals_of
 from aggregator.events.event import Event
 from aggregator.events.newsroom import is_split
 from aggregator.events.selection import SETTLED, since_handled
@@ -71,13 +72,13 @@ def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str,
 
     "back": with items, after an editor was done with it; else "published" or "dropped" by us; else "new":
     fired; else "developed": with items, first those with a new toll; else open and "unhandled" or "taken".
-    What is muted, merged or detected later is in none; what was split off is not new. An item with a doubtful
-    date counts when it arrived. New events that nobody is on are first.
+    What is muted, merged or detected later is in none; what was split off is not new. Items count when they
+    arrived. New events that nobody is on are first.
     """
     names = ("back", "new", "developed", "unhandled", "taken", "published", "dropped")
     lists: dict[str, list[Event]] = {name: [] for name in names}
     for event in filter(is_reportable, events):
-        times = (*event.times, *(at_ms for at_ms, _ in event.developments))
+        times = (*arrivals_of(event), *(at_ms for at_ms, _ in event.developments))
         decided = [action.at_ms for action in event.actions if action.work_status == event.work_status]
         is_open = event.status != "closed" and event.work_status not in SETTLED
         left = "unhandled" if event.status_key == "new" else "taken"

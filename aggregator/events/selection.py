@@ -36,7 +36,7 @@ from aggregator.analysis.text.normalization import normalize
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import StreamItem
 from aggregator.events.detection.model import CHANCE_ITEMS, EventStatus
-from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS, course_of, items_within
+from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS, arrivals_of, course_of, items_within
 from aggregator.events.detection.top_stories import TopStory, story_size
 from aggregator.events.event import Event, EventSummary
 from aggregator.events.figures import Toll
@@ -213,7 +213,7 @@ def since_handled(event: Event) -> CameSince:
 def came_since(event: Event, since_ms: int, known: Sequence[Toll] | None = None) -> CameSince:
     """What came after a time. ``known``: tolls that two outlets had reported then; None: those before it."""
     known = [toll for toll in event.tolls if toll[0] <= since_ms] if known is None else known
-    items = sum(at_ms > since_ms for at_ms in event.times)
+    items = sum(at_ms > since_ms for at_ms in arrivals_of(event))
     has_developed = any(at_ms > since_ms for at_ms, _ in event.developments)
     # What one outlet had reported then counts as known, though another one confirmed it later.
     then = {kind: number for at_ms, kind, number in sorted({*known, *event.tolls}) if at_ms <= since_ms}

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.events.detection.numbers import bucket, with_items
+from aggregator.domain import article_number_at
+from aggregator.events.days import handover
+from aggregator.events.detection.numbers import arrivals_of, bucket, with_items
 from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import EditorAction, Event
 from aggregator.events.newsroom import apply_action, split_off
@@ -20,6 +22,7 @@ from aggregator.events.selection import (
     CameSince,
     EventFilter,
     EventOrder,
+    came_since,
     growth,
     is_handled,
     is_settled,
@@ -400,3 +403,16 @@ def test_the_largest_stories_of_some_hours_that_match() -> None:
     assert largest(1) == [("wide", 12, 12), ("long", 4, 3)]
     assert largest(4, "de") == [("long", 94, 3)]
     assert largest(0.1) == []
+
+
+def test_what_came_since_a_time_arrived_since() -> None:
+    """An item that is dated before, and was seen by nobody then, is not lost between two shifts."""
+    numbers = (article_number_at(EVENT_MS - 5), article_number_at(EVENT_MS + 7), 0)
+    late = event(
+        "e1", "Storm", ("a", "b", "c"), times=(EVENT_MS - 9, EVENT_MS - 8, EVENT_MS - 3), numbers=numbers
+    )
+
+    assert arrivals_of(late) == (EVENT_MS - 5, EVENT_MS + 7, EVENT_MS - 3)
+    assert [came_since(late, EVENT_MS + at).items for at in (-6, -4, 0, 7)] == [3, 2, 1, 0]
+    lists = handover([late], EVENT_MS + 1, EVENT_MS + 9)
+    assert [name for name, found in lists.items() if found] == ["developed"]

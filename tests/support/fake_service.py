@@ -150,8 +150,6 @@ class FakeService:
     def clock(self) -> int:
         return START_MS
 
-    # -- ingest
-
     async def submit(
         self, article: Article, *, dry_run: bool = False, sources: tuple[str, ...] = ()
     ) -> Answer:
@@ -282,6 +280,7 @@ class FakeService:
                 lang=s.record.lang,
                 exact=s.outcome.match is not None,
                 canonical_first=s.group,
+                space=s.record.space,
             )
             for s in newest
         ]

@@ -50,7 +50,7 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
     desk_prefix  what was removed from the start of the headline as it was sent ("UPDATE 2-")
     is_usual     whether its source publishes here on most days (``voices.py``)
     published_ms  of a late item, which is in the window from its arrival: when it was published; else 0
-    claim_ms     see ``numbers.Item``
+    claim_ms     see ``numbers.Item``; ``titled_ms``: of a later version, whose headline it has, else 0
     """
 
     number: int
@@ -68,6 +68,7 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
     is_usual: bool = False
     published_ms: int = 0
     claim_ms: int | None = None
+    titled_ms: int = 0
 
     @property
     def headline_terms(self) -> list[str]:

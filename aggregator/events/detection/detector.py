@@ -263,7 +263,10 @@ class BurstDetector:
         if member is None:
             return False
         member.desk_prefix, member.title = split_headline(item.title)
+        member.titled_ms = item.arrived_ms
         self.clusters.renumber(member, item.number)
+        cluster = self.clusters.by_key[member.cluster_key]
+        self.open_events.needs_headline |= {cluster.event_id: None} if cluster.event_id else {}
         return True
 
     def _observe_late(

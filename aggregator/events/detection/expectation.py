@@ -1,10 +1,6 @@
 """Expectation of a cluster: the items usual for it at this time of the week; burst weights of terms.
 
-It is scaled by the present volume of the other documents in the languages of the cluster::
-
-    every day  at this hour  similar items, so that 4.0 are expected in 4 h
-    today      09:21         16 within 4 h = 4 x 4.0: clearly more -> fires
-    today      09:21 instead the rest in its language has 1.1 times its usual volume: 4.4 expected, no event
+It is scaled by the present volume of the other documents in the languages of the cluster.
 """
 
 from __future__ import annotations

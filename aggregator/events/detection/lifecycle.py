@@ -1,14 +1,6 @@
 """Life cycle of open events: firing, growth, fading, merging, closing, and their unreported changes.
 
-On a timeline (15 items, 4 h; the status is checked once a minute)::
-
-    12:00  16 items within 4 h                  breaking, change "fired"; only with the next minute if it
-                                                may tell the story of another event, and join that one
-    12:40  32 items in total                    change "doubled"; again at 64
-    13:10  peak of 40 items within 4 h
-    15:01  20 items                             fading: half the peak
-    15:30  24 items                             breaking again: over 15 and over half; no alert
-    19:30:00.001  the last item is over 4 h old   "closed"; more items are a new cluster, or a "development"
+One of 16 items is "doubled" at 32 and 64; fading is half its peak (docs/design/life-of-an-event.md).
 """
 
 from __future__ import annotations
@@ -334,7 +326,8 @@ class OpenEvents:
     def _describe(self, event: OpenEvent) -> None:
         """Choose headline, terms and profile from the items in the window, unless the event is fading."""
         cluster = self._clusters.by_key[event.cluster_key]
-        said = ((m.at_ms, m.source, figures_in(m.title, m.lang)) for m in cluster.members.values())
+        members = cluster.members.values()
+        said = ((m.titled_ms or m.at_ms, m.source, figures_in(m.title, m.lang)) for m in members)
         grown = new_tolls(said, event.tolls)
         event.tolls += grown
         if event.status == "fading" and event.title and not grown:
@@ -352,7 +345,7 @@ class OpenEvents:
         doubtful = _mark_doubtful(event, cluster)
         kept = event.headline_id if event.last_seen_ms - event.titled_ms < KEPT_HEADLINE_MS else ""
         headline = description.typical_headline(cluster, self._weigh, kept, event.tolls, doubtful)
-        is_other = headline.id != event.headline_id
+        is_other = (headline.id, headline.title) != (event.headline_id, event.title)
         event.titled_ms = event.titled_ms if kept and not is_other else event.last_seen_ms
         self._updated |= {event.id: None} if is_other or grown else {}  # the last item was perhaps reported
         event.title, event.headline_id = headline.title, headline.id

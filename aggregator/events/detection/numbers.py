@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from aggregator.analysis.source import outlet_key, outlet_name
+from aggregator.domain import arrival_ms_of
 from aggregator.events.detection.model import DetectedEvent
 
 TIMELINE_BUCKET_MS = 600_000
@@ -94,6 +95,12 @@ def items_of(event: DetectedEvent) -> dict[str, Item]:
 def times_of(event: DetectedEvent) -> dict[str, int]:
     """When each listed item of an event was published, by article id."""
     return dict(zip(event.items, event.times, strict=False))
+
+
+def arrivals_of(event: DetectedEvent) -> tuple[int, ...]:
+    """When an editor could see each item: when it arrived, if that is known, else when it was published."""
+    listed = (max(at_ms, arrival_ms_of(n)) for at_ms, n in zip(event.times, event.numbers, strict=False))
+    return *listed, *event.times[len(event.numbers) :]
 
 
 def course_of(event: DetectedEvent) -> tuple[int, ...]:

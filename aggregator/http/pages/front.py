@@ -99,7 +99,7 @@ async def _render(request: web.Request, query: FrontQuery, read_mark: str | None
 async def _recent(stream: ArticleStream, wanted: EventFilter) -> list[StreamItem]:
     """The latest articles that match, whatever the size and state of their events."""
     items = await stream.recent(MAX_VERDICTS if wanted == EventFilter() else MAX_FILTERED)
-    found = (item for item in items if item.kind == "article" and wanted.matches_article(item))
+    found = (item for item in items if item.kind == "article" and item.space and wanted.matches_article(item))
     return list(islice(found, MAX_VERDICTS))
 
 

@@ -7,6 +7,7 @@ from string import ascii_lowercase
 
 import pytest
 
+from aggregator.domain import article_number_at
 from aggregator.events.detection import lifecycle
 from aggregator.events.detection.description import typical_headline
 from aggregator.events.detection.detector import BurstDetector
@@ -192,6 +193,25 @@ def test_the_headline_has_no_lower_toll_than_two_outlets_report() -> None:
     for item in wrong:
         stream.observe(replace(item, kind="deleted", arrived_ms=time_ms(261)))
     assert [number for *_, number in stream.last_event().tolls] == [8]  # one outlet says the other
+
+
+def test_an_updated_headline_is_the_event_s_within_a_minute() -> None:
+    """Its figures are of the time of the update, not of the first version."""
+    stream = DetectorStream(rule=BurstRule(items=5))
+    items = [
+        stream.send(n, title="Harbour bridge collapse kills at least 8", lang="en", source=f"s{n}.example")
+        for n in range(8)
+    ]
+    stream.tick(10)
+    for n, item in enumerate(items[1:3]):
+        number, at_ms = article_number_at(time_ms(20 + n)), time_ms(20 + n)
+        title = "Harbour bridge collapse kills at least 17"
+        stream.observe(replace(item, number=number, arrived_ms=at_ms, published_at_ms=at_ms, title=title))
+    stream.tick(23)
+
+    event = stream.last_event()
+    assert event.tolls == ((time_ms(0), "dead", 8), (time_ms(20), "dead", 17))
+    assert (event.size, event.title) == (8, "Harbour bridge collapse kills at least 17")
 
 
 @pytest.mark.parametrize("to", ["", "split"])

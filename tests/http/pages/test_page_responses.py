@@ -372,6 +372,15 @@ async def test_a_report_says_that_the_detector_is_learning(client: Client, real:
     assert "Learning: 0 of 7 days. Until then" in report and "Learning: " not in before
 
 
+async def test_a_version_that_was_replaced_is_no_row(client: Client) -> None:
+    """Its record is gone: of the stream's entry only the id is left."""
+    update = {"id": "one", "title": "Title one, again", "text": EDITED, "source": "one.example"}
+    assert (await client.post("/v1/articles", json=update)).status == 200
+    front = await (await client.get("/")).text()
+
+    assert front.count("Title one, again") == 1 and ">one</" not in front
+
+
 @pytest.mark.parametrize("path", ["/events/e1", "/events/e1/provenance", "/stories/e1"])
 async def test_readers_of_an_event_share_its_page(
     client: Client, real: Service, path: str, monkeypatch: pytest.MonkeyPatch

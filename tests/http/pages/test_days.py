@@ -12,7 +12,7 @@ import pytest
 from aggregator.app import Service, open_service
 from aggregator.contract.encoding import to_datetime
 from aggregator.events.desks import Desk
-from aggregator.events.event import EditorAction
+from aggregator.events.event import EditorAction, Note
 from aggregator.settings import Settings
 from aggregator.time_units import DAY_MS, HOUR_MS
 from tests.http.handlers.test_search import client, service
@@ -257,6 +257,23 @@ async def test_a_handover_says_how_many_more_were_detected(service: Service, cli
     text = await get(client, "/days?since=2h")
     assert 'Detected since <span class="count">1<' in text
     assert "1 more detected since then is in the other lists" in text
+
+
+async def test_a_handover_shows_the_last_note_of_each_event(service: Service, client: Client) -> None:
+    """Whole up to 200 characters, with its author; how many there are leads to the others."""
+    at = service.clock() - HOUR_MS - MIDNIGHT_MS
+    notes = (
+        Note(1, "Ann", service.clock(), "Called the port"),
+        Note(2, "Ben", service.clock(), "<b>" + "o" * 300),
+    )
+    await store(service, "quake", at, at, notes=notes)
+    await store(service, "fire", at, at, notes=notes[:1])
+    quake, fire = re.findall("<li>.*?</li>", await get(client, "/days?since=2h"), re.DOTALL)
+    quake, fire = (quake, fire) if "The quake" in quake else (fire, quake)
+
+    assert '/events/quake#newsroom">Last of 2 notes</a> by <bdi>Ben</bdi>, <time' in quake
+    assert "&lt;b&gt;ooo" in quake and "o" * 200 not in quake and "Called" not in quake
+    assert '#newsroom">Note</a> by <bdi>Ann</bdi>' in fire and "<bdi>Called the port</bdi>" in fire
 
 
 async def test_today_is_a_day_of_the_zone_that_the_browser_noted(client: Client) -> None:

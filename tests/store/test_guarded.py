@@ -111,7 +111,7 @@ REJECTED: dict[str, tuple[Callable[[Guarded], str], str]] = {
         lambda g: g.url(authority=Path("absent.pem")),
         "absent.pem (ssl_ca_certs) cannot be read",
     ),
-    "no such option": (lambda g: g.url().replace("_certs", "_cert"), "options of redis-py after ?"),
+    "no such option": (lambda g: g.url().replace("_certs", "_cert"), "there is no option 'ssl_ca_cert';"),
 }
 
 

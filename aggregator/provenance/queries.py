@@ -143,9 +143,9 @@ def _outlet_entry(
 ) -> OutletEntry:  # fmt: skip
     """The entry of an outlet with these publications, in order; ``texts_of``: each text and its first."""
     publication, (text, original) = own[0], texts_of[own[0].record.number]
-    is_own, has_texts = original.outlet == publication.outlet, publication.has_text and original.has_text
+    is_own = original.outlet == publication.outlet or original.at_ms > publication.at_ms  # updated since
     kind: OutletKind = "copy" if original.at_ms < text.at_ms else "same time"
-    kind = "headline" if not has_texts else "own" if is_own else kind
+    kind = "headline" if not (publication.has_text and original.has_text) else "own" if is_own else kind
     kind = "doubtful" if publication.record.id in doubtful else "first" if publication is first else kind
     lag_ms = publication.at_ms - earliest.at_ms
     return OutletEntry(publication, lag_ms, len(own), kind, None if is_own else original)

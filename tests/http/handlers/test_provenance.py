@@ -212,6 +212,14 @@ async def test_an_updated_article_has_its_text_from_its_update_on(
     box = page.partition('class="first-box"')[2].partition("<dl")[0]
     assert re.search("08:05 UTC</time> <span>shown as updated <time[^>]*>20 Nov 2026, 08:40 UTC", box)
     assert "by arrival here" not in page
+    later = replace(told, id="e2", times=(*AGROUND.times, PUBLISHED_MS + 60_000))  # after A, before B
+    before = replace(told, id="e3", items=("c", "b/1"), times=(PUBLISHED_MS - 300_000, AGROUND.times[0]))
+    kinds = []
+    for each in (later, before):
+        await commit_event(service.events.repository, "fired", replace(each, first=None), EVENT_MS)
+        outlets = (await (await client.get(f"/v1/events/{each.id}/provenance")).json())["outlets"]
+        kinds.append({o["source"]: o["kind"] for o in outlets})
+    assert kinds == [{"A": "own", "C": "copy", "B <i>": "copy"}, {"C": "own", "B <i>": "own"}]
 
 
 async def test_a_first_that_arrived_late_or_not_alone_is_said_to(client: Client, service: Service) -> None:

@@ -1,6 +1,6 @@
 """Life cycle of open events: firing, growth, fading, merging, closing, and their unreported changes.
 
-One of 16 items is "doubled" at 32 and 64; fading is half its peak (docs/design/life-of-an-event.md).
+An event that fired with 16 items is "doubled" at 32 and 64, and fading from half of its peak on.
 """
 
 from __future__ import annotations
@@ -335,12 +335,12 @@ class OpenEvents:
             return
         event.terms = description.heaviest_terms(cluster.term_sums, self._weigh)
         if not event.surface_forms.keys() >= set(event.terms):
-            event.surface_forms = description.surface_forms(event.terms, cluster.members.values())
+            event.surface_forms = description.surface_forms(event.terms, members)
         event.profile = description.build_profile(cluster, self._idf)
         if event.first and event.first[1] not in event.items:
             event.first = None
-        if event.first or event.size <= len(cluster.members):  # else earlier items are gone
-            found = description.first_report(cluster.members.values(), event.terms)
+        if event.first or event.size <= len(members):  # else earlier items are gone
+            found = description.first_report(members, event.terms)
             event.first = min(filter(None, (event.first, found)), default=None)
         doubtful = _mark_doubtful(event, cluster)
         kept = event.headline_id if event.last_seen_ms - event.titled_ms < KEPT_HEADLINE_MS else ""

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import dataclasses
 import logging
+import socket
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 from aggregator.config_file import record_start
 from aggregator.errors import AggregatorError
 from aggregator.http.peer_metrics import SINGLE_PROCESS, PeerMetrics
-from aggregator.runtime.addresses import announce, describe_store, say
+from aggregator.runtime.addresses import announce, bound_socket, describe_store, say
 from aggregator.runtime.background_process import fork_background
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.processes import ForkedProcess
@@ -40,22 +41,22 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         from aggregator.policy_file import load_policies
 
         load_policies(settings)
-    with _demo_directory(args, settings) as chosen:
+    with _demo_directory(args, settings) as chosen, bound_socket(chosen) as listener:
         if not chosen.in_memory and with_running_store_url(chosen) is chosen:  # no other service's record
             record_start(args.config_file, Path(chosen.data_dir))
         if args.config_file is not None:
             say(chosen, f"configuration file: {args.config_file.path.absolute()}")
         say(chosen, f"store: {describe_store(chosen)}")
         if chosen.workers > 1:
-            return supervise(chosen)
+            return supervise(chosen, listener)
         with temporary_directory() as runtime_dir:
             pools = fork_analysis(chosen)
             if chosen.in_memory:
-                return run_loop(_serve_single_process(chosen, None, pools, None))
+                return run_loop(_serve_single_process(chosen, listener, None, pools, None))
             forked = fork_background()
             try:
                 peer_metrics = PeerMetrics(runtime_dir, SINGLE_PROCESS)
-                return run_loop(_serve_single_process(chosen, peer_metrics, pools, forked))
+                return run_loop(_serve_single_process(chosen, listener, peer_metrics, pools, forked))
             finally:
                 if forked is not None:
                     forked.close()
@@ -63,19 +64,21 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 async def _serve_single_process(
     settings: Settings,
+    listener: socket.socket,
     peer_metrics: PeerMetrics | None,
     pools: AnalysisPools,
     forked_background: ForkedProcess | None,
 ) -> int:
     on_ready = partial(announce, settings)
     if peer_metrics is None:
-        return await run_server(settings, pools, on_ready=on_ready)
+        return await run_server(settings, pools, listener, on_ready=on_ready)
     async with shared_store(settings, peer_metrics.directory) as (connected, restarts):
         if settings.demo:
             await _load_demo_history(connected)
         return await run_server(
             connected,
             pools,
+            listener,
             on_ready=on_ready,
             peer_metrics=peer_metrics,
             restarts=restarts,

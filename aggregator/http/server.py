@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import resource
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -122,19 +121,17 @@ def max_connections() -> int:
 
 async def serve(
     service: Service,
-    host: str,
-    port: int,
+    listener: socket.socket,
     *,
-    listener: socket.socket | None = None,
     on_ready: Callable[[int], None] = lambda port: None,
     stop: asyncio.Event | None = None,
     peer_metrics: PeerMetrics | None = None,
 ) -> None:
     """Serve until ``stop`` is set or the task is cancelled; then finish open requests within 10 s.
 
-    listener      a bound socket to accept from, possibly shared by processes; replaces ``host`` and ``port``
-    on_ready      called once with the port (port 0 selects a free one)
-    Raises OSError when the address cannot be bound.
+    listener  a bound socket to accept from, possibly shared by processes
+    on_ready  called once with its port
+    Raises OSError when another process has come to listen on the address.
     """
     app = make_app(service)
     if peer_metrics is not None:
@@ -146,7 +143,7 @@ async def serve(
     assert runner.server is not None
     servers: list[asyncio.Server] = []
     try:
-        servers += await listen(runner.server, host, port, listener=listener)
+        servers += await listen(runner.server, listener)
         on_ready(servers[0].sockets[0].getsockname()[1])
         await (stop or asyncio.Event()).wait()
         await _drain(app, runner, servers)
@@ -157,29 +154,12 @@ async def serve(
 
 
 async def listen(
-    protocol_factory: Callable[[], asyncio.BaseProtocol],
-    host: str,
-    port: int,
-    *,
-    listener: socket.socket | None = None,
+    protocol_factory: Callable[[], asyncio.BaseProtocol], listener: socket.socket
 ) -> list[asyncio.Server]:
-    """Servers that accept on all addresses of ``host``, or from ``listener``. Raises OSError.
-
-    "::" is every address, also of IPv4; the event loop alone would accept IPv6 only.
-    """
+    """Servers that accept from the bound socket ``listener``. Raises OSError."""
     loop = asyncio.get_running_loop()
-    if listener is None and host == "::":
-        listener = socket.create_server((host, port), family=socket.AF_INET6, dualstack_ipv6=True)
-    if listener is not None:
-        first = await loop.create_server(protocol_factory, sock=listener, backlog=BACKLOG)
-    else:
-        first = await loop.create_server(protocol_factory, host, port, backlog=BACKLOG)
-    servers = [first]
-    for listening in first.sockets:
-        for _ in range(ACCEPTS_PER_TURN - 1):
-            duplicate = socket.socket(fileno=os.dup(listening.fileno()))
-            servers.append(await loop.create_server(protocol_factory, sock=duplicate, backlog=BACKLOG))
-    return servers
+    handles = [listener, *(listener.dup() for _ in range(ACCEPTS_PER_TURN - 1))]
+    return [await loop.create_server(protocol_factory, sock=one, backlog=BACKLOG) for one in handles]
 
 
 async def _serve_peer_metrics(app: web.Application) -> AsyncIterator[None]:

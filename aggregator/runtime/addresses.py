@@ -13,7 +13,9 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
 from itertools import pairwise
@@ -107,6 +109,26 @@ def bind_error(settings: Settings, error: OSError) -> ConfigurationError:
             f"port: {address} is in use by another process; stop it or choose another --port."
         )
     return ConfigurationError(f"host: cannot listen on {address} ({error.strerror or error}).")
+
+
+@contextlib.contextmanager
+def bound_socket(settings: Settings) -> Iterator[socket.socket]:
+    """The socket of all processes that serve, of IPv4 if a name has both. Raises ConfigurationError.
+
+    Connections are refused until one of them is ready and listens. "::" is every address, also of IPv4.
+    """
+    with contextlib.ExitStack() as opened:
+        try:
+            found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+            family, *_, address = min(found)
+            listener = opened.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            listener.bind(address)
+        except OSError as error:
+            raise bind_error(settings, error) from error
+        yield listener
 
 
 async def announce(settings: Settings, port: int) -> None:

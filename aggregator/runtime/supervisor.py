@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING
 from aggregator.domain import IndexLayout
 from aggregator.errors import EXIT_UNAVAILABLE, ConfigurationError
 from aggregator.http.peer_metrics import SUPERVISOR, PeerMetrics, RestartCounts
-from aggregator.runtime.addresses import announce, bind_error
+from aggregator.runtime.addresses import announce
 from aggregator.runtime.background_process import keep_background_running
 from aggregator.runtime.event_loop import on_stop_signal, run_loop
 from aggregator.runtime.processes import (
@@ -53,15 +52,14 @@ async def shared_store(
             yield connected, restarts
 
 
-def supervise(settings: Settings) -> int:
+def supervise(settings: Settings, listener: socket.socket) -> int:
     """Run the workers until SIGTERM or SIGINT. Raises ConfigurationError, StoreUnavailable."""
     if settings.in_memory:
         raise ConfigurationError(
             "workers: a memory store cannot be shared; use 1 worker or another store_url."
         )
-    with _bind_socket(settings) as listener, temporary_directory() as runtime_dir:
-        shared = dataclasses.replace(settings, port=int(listener.getsockname()[1]))
-        return run_loop(_supervise(shared, listener, runtime_dir))
+    with temporary_directory() as runtime_dir:
+        return run_loop(_supervise(settings, listener, runtime_dir))
 
 
 async def _supervise(settings: Settings, listener: socket.socket, runtime_dir: Path) -> int:
@@ -75,7 +73,7 @@ class Supervisor:
     def __init__(
         self, settings: Settings, listener: socket.socket, runtime_dir: Path, restarts: RestartCounts
     ) -> None:
-        self._settings, self._listener = settings, listener
+        self._settings, self._listener, self._port = settings, listener, listener.getsockname()[1]
         self._runtime_dir, self._restarts = runtime_dir, restarts
         self._stop = asyncio.Event()
         self._ready_workers: set[int] = set()
@@ -126,7 +124,7 @@ class Supervisor:
                 keep_background_running(self._settings, layout, self._runtime_dir, self._restarts, self._stop)
             )
         if self._announcing is None and len(self._ready_workers) == self._settings.workers:
-            self._announcing = asyncio.create_task(announce(self._settings, self._settings.port))
+            self._announcing = asyncio.create_task(announce(self._settings, self._port))
 
 
 def worker_main(
@@ -142,23 +140,7 @@ def worker_main(
             report_ready(pipe, pools.layout)
 
         return await run_server(
-            settings, pools, on_ready=on_ready,
-            listener=listener, stop=stop, peer_metrics=peer_metrics,
-        )  # fmt: skip
+            settings, pools, listener, on_ready=on_ready, stop=stop, peer_metrics=peer_metrics
+        )
 
     run_child(lambda: serve(fork_analysis(settings)), settings, pipe)
-
-
-@contextlib.contextmanager
-def _bind_socket(settings: Settings) -> Iterator[socket.socket]:
-    """The bound socket of all workers. Connections are refused until the first ready worker listens."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:  # "::" is every address, also of IPv4, whatever the system's default
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        try:
-            listener.bind((settings.host, settings.port))
-        except OSError as error:
-            raise bind_error(settings, error) from error
-        yield listener

@@ -49,9 +49,9 @@ def fork_analysis(settings: Settings) -> AnalysisPools:
 async def run_server(
     settings: Settings,
     pools: AnalysisPools,
+    listener: socket.socket,
     *,
     on_ready: Callable[[int], Coroutine[Any, Any, None]],
-    listener: socket.socket | None = None,
     stop: asyncio.Event | None = None,
     peer_metrics: PeerMetrics | None = None,
     restarts: RestartCounts | None = None,
@@ -60,8 +60,8 @@ async def run_server(
     """Open the service and serve until SIGTERM, SIGINT or ``stop``; the exit code. Closes ``pools``.
 
     settings      with the URL of a store that runs, or of the memory store
+    listener      bound socket, possibly shared with other workers
     on_ready      called with the port, and run in a task, once requests are answered
-    listener      socket shared with other workers; None: this process binds its own
     peer_metrics  metrics of the other processes; None: this is the only process (memory store)
     restarts      counts the restarts of the background process, which is forked already or spawned; None:
                   this process does not run it
@@ -93,10 +93,7 @@ async def run_server(
         work = _run_background(service, peer_metrics, stop, restarts, forked_background)
         background = asyncio.create_task(work)
         try:
-            await serve(
-                service, settings.host, settings.port,
-                listener=listener, on_ready=ready, stop=stop, peer_metrics=peer_metrics,
-            )  # fmt: skip
+            await serve(service, listener, on_ready=ready, stop=stop, peer_metrics=peer_metrics)
         except OSError as error:
             raise bind_error(settings, error) from error
         finally:

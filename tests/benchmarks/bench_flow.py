@@ -106,8 +106,8 @@ async def measure() -> dict[str, Recorder]:
         settings = Settings(data_dir=directory, webhook_allow_private_addresses=True)
         async with open_service(settings) as service:
             ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-            stop = asyncio.Event()
-            server = asyncio.create_task(serve(service, "127.0.0.1", 0, on_ready=ready.set_result, stop=stop))
+            listener, stop = socket.create_server(("127.0.0.1", 0)), asyncio.Event()
+            server = asyncio.create_task(serve(service, listener, on_ready=ready.set_result, stop=stop))
             base = f"http://127.0.0.1:{await ready}"
             async with ClientSession() as session:
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -73,6 +74,21 @@ def test_workers_share_port_and_store_and_are_replaced(tmp_path: Path) -> None:
         assert json.loads(out.read_text())["duplicate_of"]["id"] == ORIGINAL["id"]
         process.send_signal(signal.SIGINT)
         assert process.wait(HANG_LIMIT_S) == 0
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_port_in_use_leaves_nothing_behind(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], workers: str
+) -> None:
+    """One sentence; neither a store nor its directory."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        taken = ("--port", address.rpartition(":")[2])
+        assert run("serve", "--data-dir", str(tmp_path / "data"), "--workers", workers, *taken) == 2
+
+    said = f"port: {address} is in use by another process; stop it or choose another --port."
+    assert capfd.readouterr() == ("", f"aggregator: {said}\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_sighup_reads_the_policy_profiles_again_in_every_worker(tmp_path: Path) -> None:

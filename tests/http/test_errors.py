@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 from typing import Any, cast
 
 import pytest
@@ -215,7 +216,9 @@ async def test_the_reason_is_logged_without_the_data(
     ports: asyncio.Queue[int] = asyncio.Queue()
     stop = asyncio.Event()
     service = FakeService(Settings(store_url="memory"))
-    server = serve(cast(Service, service), "127.0.0.1", 0, on_ready=ports.put_nowait, stop=stop)
+    server = serve(
+        cast(Service, service), socket.create_server(("127.0.0.1", 0)), on_ready=ports.put_nowait, stop=stop
+    )
     task = asyncio.create_task(server)
     reader, writer = await asyncio.open_connection("127.0.0.1", await ports.get())
     writer.write(sent)

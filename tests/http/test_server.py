@@ -22,16 +22,21 @@ from tests.support.fake_service import FakeService
 pytestmark = pytest.mark.integration
 
 
-def start(service: FakeService, *args: Any, **kwargs: Any) -> asyncio.Task[None]:
-    """A task that serves a fake service."""
-    return asyncio.create_task(serve(cast(Service, service), *args, **kwargs))
+def bound() -> socket.socket:
+    """A socket on a free port."""
+    return socket.create_server(("127.0.0.1", 0))
+
+
+def start(service: FakeService, listener: socket.socket | None = None, **options: Any) -> asyncio.Task[None]:
+    """A task that serves a fake service, on a free port unless ``listener`` is given."""
+    return asyncio.create_task(serve(cast(Service, service), listener or bound(), **options))
 
 
 async def test_serve_reports_its_port_and_stops(service: FakeService) -> None:
-    """Port 0 selects a free one; after ``stop`` the port is free again."""
+    """After ``stop`` the port is free again."""
     ports: asyncio.Queue[int] = asyncio.Queue()
     stop = asyncio.Event()
-    task = start(service, "127.0.0.1", 0, on_ready=ports.put_nowait, stop=stop)
+    task = start(service, on_ready=ports.put_nowait, stop=stop)
     port = await ports.get()
     async with (
         aiohttp.ClientSession() as session,
@@ -59,7 +64,7 @@ async def test_a_shutdown_finishes_open_requests(
         return await submit(article, **options)
 
     monkeypatch.setattr(service, "submit", slowly)
-    task = start(service, "127.0.0.1", 0, on_ready=ports.put_nowait, stop=stop)
+    task = start(service, on_ready=ports.put_nowait, stop=stop)
     async with aiohttp.ClientSession() as session:
         url = f"http://127.0.0.1:{await ports.get()}/v1/articles"
         posted = asyncio.create_task(session.post(url, json={"id": "a", "text": "One text."}))
@@ -86,7 +91,7 @@ async def test_an_interrupted_batch_is_recognizably_incomplete(
         yield b'{"id": "a", "text": "One text."}\n'
         await forever.wait()
 
-    task = start(service, "127.0.0.1", 0, on_ready=ports.put_nowait, stop=stop)
+    task = start(service, on_ready=ports.put_nowait, stop=stop)
     async with aiohttp.ClientSession() as session:
         url = f"http://127.0.0.1:{await ports.get()}/v1/articles/batch"
         async with session.post(url, data=rows()) as response:
@@ -98,19 +103,13 @@ async def test_an_interrupted_batch_is_recognizably_incomplete(
 
 
 async def test_two_servers_accept_from_one_socket(service: FakeService) -> None:
-    """One serves while the other stops; a third listener finds the address in use."""
+    """One serves while the other stops."""
     ports: asyncio.Queue[int] = asyncio.Queue()
     stops = asyncio.Event(), asyncio.Event()
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        servers = [
-            start(service, "", 0, listener=listener.dup(), on_ready=ports.put_nowait, stop=stop)
-            for stop in stops
-        ]
+    with bound() as listener:
+        servers = [start(service, listener.dup(), on_ready=ports.put_nowait, stop=stop) for stop in stops]
         port = await ports.get()
         assert await ports.get() == port == listener.getsockname()[1]
-        with pytest.raises(OSError, match="in use"):
-            await start(service, "127.0.0.1", port, stop=stops[0])
         stops[0].set()
         await servers[0]
         async with aiohttp.ClientSession() as session:
@@ -123,7 +122,7 @@ async def test_a_draining_server_closes_connections_with_their_next_response(ser
     """So no client sends a request into a closed connection."""
     ports: asyncio.Queue[int] = asyncio.Queue()
     stop = asyncio.Event()
-    task = start(service, "127.0.0.1", 0, on_ready=ports.put_nowait, stop=stop)
+    task = start(service, on_ready=ports.put_nowait, stop=stop)
     reader, writer = await asyncio.open_connection("127.0.0.1", await ports.get())
     answers = []
     for _ in range(2):
@@ -146,7 +145,7 @@ async def test_disconnects_and_malformed_requests_log_no_tracebacks(
     """Otherwise any client could fill the log."""
     ports: asyncio.Queue[int] = asyncio.Queue()
     stop = asyncio.Event()
-    task = start(service, "127.0.0.1", 0, on_ready=ports.put_nowait, stop=stop)
+    task = start(service, on_ready=ports.put_nowait, stop=stop)
     port = await ports.get()
     head = b"POST /v1/articles HTTP/1.1\r\nHost: x\r\n"
     for rest in (b"Content-Length: some\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"):
@@ -181,7 +180,7 @@ class Counted(asyncio.Protocol):
 async def turns_until_accepted(number: int) -> int:
     """Turns of the event loop until ``number`` connections that wait already are accepted."""
     accepted: list[asyncio.BaseTransport] = []
-    servers = await listen(lambda: Counted(accepted), "127.0.0.1", 0)
+    servers = await listen(lambda: Counted(accepted), bound())
     address = servers[0].sockets[0].getsockname()
     with contextlib.ExitStack() as clients:
         for _ in range(number):
@@ -212,7 +211,7 @@ def test_a_bound_socket_is_listened_on(run: Callable[..., int]) -> None:
         accepted: list[asyncio.BaseTransport] = []
         listener = socket.create_server(("127.0.0.1", 0), backlog=1)
         address = listener.getsockname()
-        servers = await listen(lambda: Counted(accepted), "", 0, listener=listener)
+        servers = await listen(lambda: Counted(accepted), listener)
         with socket.create_connection(address):
             while not accepted:  # noqa: ASYNC110  nothing tells of an accepted connection
                 await asyncio.sleep(0)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from aggregator.errors import ConfigurationError
 from aggregator.runtime.addresses import (
-    bind_error,
+    bound_socket,
     command,
     describe_store,
     redact_url,
@@ -117,21 +118,26 @@ def test_a_port_in_use_is_named() -> None:
     """The error comes from a real second listener."""
     with socket.create_server(("127.0.0.1", 0)) as first:
         port = first.getsockname()[1]
-        with pytest.raises(OSError, match="in use") as caught, socket.create_server(("127.0.0.1", port)):
+        with pytest.raises(ConfigurationError) as caught, bound_socket(Settings(port=port)):
             pass
-    error = bind_error(Settings(host="127.0.0.1", port=port), caught.value)
 
-    assert str(error).startswith(f"port: 127.0.0.1:{port} is in use by another process;")
+    assert str(caught.value).startswith(f"port: 127.0.0.1:{port} is in use by another process;")
 
 
 @pytest.mark.integration
 def test_an_address_of_another_machine_is_named() -> None:
     """192.0.2.0/24 is reserved for documentation."""
-    with pytest.raises(OSError, match="assign") as caught, socket.create_server(("192.0.2.1", 0)):
+    with pytest.raises(ConfigurationError) as caught, bound_socket(Settings(host="192.0.2.1")):
         pass
-    error = bind_error(Settings(host="192.0.2.1", port=8080), caught.value)
 
-    assert str(error).startswith("host: cannot listen on 192.0.2.1:8080 (")
+    assert str(caught.value).startswith("host: cannot listen on 192.0.2.1:8080 (")
+
+
+@pytest.mark.integration
+def test_a_name_is_bound_to_its_ipv4_address() -> None:
+    """Whatever else it has; IPv6 has a test with the whole service (``tests/project/test_deploy.py``)."""
+    with bound_socket(Settings(host="localhost", port=0)) as listener:
+        assert listener.getsockname()[0] == "127.0.0.1"
 
 
 @pytest.mark.parametrize(

@@ -304,6 +304,43 @@ def test_names_without_a_directory_are_development_data(
     assert run("evaluate", "pairs", "pairs.jsonl") == 2
 
 
+def test_relatedness_prints_a_table_or_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the other protocols; the weights fitted here and those of the service have the same columns."""
+    texts = {
+        "en": (ORIGINAL["text"], OTHER["text"]),
+        "de": (
+            "Die Fähre nach Estmark fährt nach dem Sturm wieder, sagt die Reederei.",
+            "Der Gemeinderat von Brackwasser stimmt am Abend über die neue Turnhalle ab.",
+        ),
+    }
+    pairs = [
+        {"text1": first, "text2": second, "same": first == second, "lang1": lang, "lang2": lang}
+        for lang, (first, other) in texts.items()
+        for second in (first, other)
+    ]
+    articles = [{**article_body(row), "id": str(at)} for at, row in enumerate((ORIGINAL, OTHER))]
+    write_jsonl(tmp_path / "pairs.jsonl", *pairs)
+    write_jsonl(tmp_path / "pool.jsonl", *articles)
+    (tmp_path / "pool.json").write_text(json.dumps([{"a": "0", "b": "1", "verdict": "wrong"}]))
+    files = [*map(str, (tmp_path / "pool.jsonl", "--judged", tmp_path, "--pairs", tmp_path / "pairs.jsonl"))]
+
+    assert run("evaluate", "relatedness", *files, "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert run("evaluate", "relatedness", *files) == 0
+    table = capsys.readouterr().out
+    auc, _reliability, minimum, weights = (part.splitlines() for part in table.split("\n\n"))
+
+    assert auc[0].split() == ["ROC", "AUC", "pairs", "left_out", "shipped", "tfidf"]
+    assert [line.split()[0] for line in auc[1:]] == ["en", "de"]
+    assert minimum == [
+        f"left out, from the minimum, 0.78: precision {result['precision_at_minimum']}, recall 1.0"
+    ]
+    assert weights[0].split() == ["weights", "bias", "cosine", "rarity", "terms", "days"]
+    for line, fit in zip(weights[1:], ("fitted", "shipped"), strict=True):
+        values = [result[fit]["bias"], *result[fit]["weights"]]
+        assert line.split() == [fit, *map(str, values)]
+
+
 @pytest.mark.parametrize("command", ["own", "pairs"])
 @pytest.mark.parametrize("options", [["--calibrate"], ["--plot", "a.png"]])
 def test_thresholds_are_those_of_near_duplicates(

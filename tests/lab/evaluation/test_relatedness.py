@@ -13,13 +13,13 @@ from aggregator.errors import InvalidInput
 from aggregator.queries.relatedness import RelatedEvidence, probability
 from aggregator.time_units import DAY_MS
 from aggregator_lab.evaluation.judgments import Judgment
-from aggregator_lab.evaluation.pairs import JudgedPair
 from aggregator_lab.evaluation.relatedness import (
     JudgedEvidence,
     evaluate,
     evidence_of_ids,
     evidence_of_rows,
 )
+from aggregator_lab.evaluation.wrong_pairs import JudgedPair
 
 ANALYZER = Analyzer({"xx": HashedModel()})
 TEXTS = {

@@ -21,6 +21,7 @@ from aggregator import jsonl
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.cli.common_options import SETTING_FIELDS
+from aggregator.cli.progress import open_bar
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import EXIT_OK, InvalidInput
@@ -35,7 +36,7 @@ from aggregator_lab.cli.evaluate_options import COLUMNS, input_file
 from aggregator_lab.evaluation import calibration, plots, wrong_pairs
 from aggregator_lab.evaluation.calibration import Curve
 from aggregator_lab.evaluation.rankings import BM25, RANKINGS
-from aggregator_lab.evaluation.wrong_pairs import WrongPair
+from aggregator_lab.evaluation.wrong_pairs import JudgedPair
 from aggregator_lab.labeled import load_articles, load_labeled, originals_first, shuffle
 from aggregator_lab.model_writing import check_writable
 
@@ -122,7 +123,7 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
     if args.errors:
         articles = {article.id: article for article in (*background, *(item.article for item in gold))}
         wrong = next(row.wrong for row in rows if row.policy == name)
-        pairs = [WrongPair(articles[a], articles[b], same) for a, b, same in wrong]
+        pairs = [JudgedPair(articles[a], articles[b], same) for a, b, same in wrong]
         wrong_pairs.write(args.errors, pairs, analyzer, policy)
     curves = _duplicate_curves(args, gold, analyzer)
     return _print_rows(args, [row.as_json() for row in rows], table, curves)
@@ -289,12 +290,11 @@ def relatedness(args: argparse.Namespace, settings: Settings) -> int:
     check_files(args, *args.pairs)
     analyzer = load_analyzer(settings)
     found = protocol.evidence_of_rows(load_pairs(args.pairs, args.column) if args.pairs else [], analyzer)
-    for file in args.files:
-        verdicts = read_judgments(args.judged, [file])
-        found += asyncio.run(
-            protocol.evidence_of_ids(read_articles([file], columns=args.column), verdicts, analyzer)
-        )
-    print(json.dumps(protocol.evaluate(found), indent=1))
+    for file in open_bar(True, iterable=args.files, unit=" files"):
+        verdicts, articles = read_judgments(args.judged, [file]), read_articles([file], columns=args.column)
+        found += asyncio.run(protocol.evidence_of_ids(articles, verdicts, analyzer))
+    result = protocol.evaluate(found)
+    print(json.dumps(result) if args.json else protocol.format_table(result))
     return EXIT_OK
 
 
@@ -326,11 +326,9 @@ def events(args: argparse.Namespace, settings: Settings) -> int:
             )
             for mode in (RULE_MODES if args.mode == "both" else (args.mode,))
         ]
-    if args.json:
-        results = [report.as_json() for report in reports]
-        print(json.dumps(results if args.mode == "both" else results[0]))
-    else:
-        print(event_metrics.format_table(reports))
+    results = [report.as_json() for report in reports]
+    result = results if args.mode == "both" else results[0]
+    print(json.dumps(result) if args.json else event_metrics.format_table(reports))
     return EXIT_OK
 
 

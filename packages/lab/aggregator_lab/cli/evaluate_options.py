@@ -202,8 +202,7 @@ def _add_relatedness(protocols: Any) -> None:
     _add_files(command, "articles (default: the development data NAME.jsonl.gz of each DIR/NAME.json)", "*")
     command.add_argument("--judged", metavar="DIR", required=True, help="verdicts, as for `related`")
     _add_files_option(command, "--pairs", "pairs, as for `pairs`")
-    add_column_option(command, COLUMNS)
-    add_settings_options(command, ("models_dir", *LOG_SETTINGS))
+    _add_common_options(command, "models_dir", *LOG_SETTINGS)
 
 
 def _add_events(protocols: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from statistics import mean
 from typing import Any
 
@@ -138,12 +138,6 @@ def format_table(rows: Sequence[PolicyResult]) -> str:
     return "\n".join([*lines, FOOTNOTE])
 
 
-METRIC_NAMES = (
-    "adjusted_rand", "homogeneity", "completeness", "v_measure",
-    "b_cubed_precision", "b_cubed_recall", "b_cubed_f1",
-)  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """One order under one labeling; measures 0..1 (the adjusted Rand index may be below 0)."""
@@ -156,6 +150,9 @@ class Agreement:
     b_cubed_precision: float
     b_cubed_recall: float
     b_cubed_f1: float
+
+
+METRIC_NAMES = tuple(column.name for column in fields(Agreement))[1:]
 
 
 @dataclass(frozen=True, slots=True)

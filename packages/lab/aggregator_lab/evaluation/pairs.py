@@ -38,22 +38,13 @@ from aggregator_archive.dates import DateCounts
 from aggregator_archive.rows import Columns, column_hint, parse_article, parse_rows
 from aggregator_lab.evaluation.metrics import precision_recall_f1, roc_auc
 from aggregator_lab.evaluation.near_duplicates import POLICIES
-from aggregator_lab.evaluation.wrong_pairs import WrongPair
+from aggregator_lab.evaluation.wrong_pairs import JudgedPair
 from aggregator_lab.labeled import two_valued
 
 SCORES = ("similarity", "tf-idf", "overlap", "bits")
 MEASURES = ("precision", "recall", "f1")
 MAX_SAME_RATING = 2.0
 MIN_DIFFERENT_RATING = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedPair:
-    """Two articles, and whether people judged them alike."""
-
-    first: Article
-    second: Article
-    same: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +56,6 @@ class ScoredPair:
 
     pair: JudgedPair
     languages: str
-    same: bool
     scores: Mapping[str, float]
     same_by_policy: Mapping[str, bool]
 
@@ -80,13 +70,15 @@ class PairReport:
     def languages(self) -> list[str]:
         """The word "all", then the languages that have pairs of both judgments, most pairs first."""
         counts = Counter(p.languages for p in self.pairs)
-        both = [lang for lang, _ in counts.most_common() if len({p.same for p in self.pairs_in(lang)}) == 2]
+        both = [
+            lang for lang, _ in counts.most_common() if len({p.pair.same for p in self.pairs_in(lang)}) == 2
+        ]
         return ["all", *both]
 
     @property
     def same_count(self) -> int:
         """Number of pairs judged alike."""
-        return sum(p.same for p in self.pairs)
+        return sum(p.pair.same for p in self.pairs)
 
     def pairs_in(self, languages: str) -> list[ScoredPair]:
         """The pairs of a value of ``languages``."""
@@ -95,20 +87,16 @@ class PairReport:
     def auc(self, languages: str, score: str) -> float:
         """ROC AUC, 0..1."""
         chosen = self.pairs_in(languages)
-        return roc_auc([p.same for p in chosen], [p.scores[score] for p in chosen])
+        return roc_auc([p.pair.same for p in chosen], [p.scores[score] for p in chosen])
 
     def policy_metrics(self, policy: str) -> tuple[float, float, float]:
         """Precision, recall and F1 of the pairs that a policy calls duplicates."""
-        called = [p.same for p in self.pairs if p.same_by_policy[policy]]
+        called = [p.pair.same for p in self.pairs if p.same_by_policy[policy]]
         return precision_recall_f1(sum(called), len(called), self.same_count)
 
-    def wrong(self, policy: str) -> list[WrongPair]:
+    def wrong(self, policy: str) -> list[JudgedPair]:
         """The pairs that a policy decides otherwise than people."""
-        return [
-            WrongPair(p.pair.first, p.pair.second, p.same)
-            for p in self.pairs
-            if p.same_by_policy[policy] != p.same
-        ]
+        return [p.pair for p in self.pairs if p.same_by_policy[policy] != p.pair.same]
 
     def as_json(self) -> dict[str, Any]:
         """Every value of the table."""
@@ -120,10 +108,7 @@ class PairReport:
                 for lang in self.languages
             },
             "policies": {
-                name: {
-                    key: round(value, 4)
-                    for key, value in zip(MEASURES, self.policy_metrics(name), strict=True)
-                }
+                name: {key: round(v, 4) for key, v in zip(MEASURES, self.policy_metrics(name), strict=True)}
                 for name in POLICIES
             },
         }  # fmt: skip
@@ -149,22 +134,26 @@ def load_pairs(files: Sequence[str], columns: Columns = ()) -> list[JudgedPair]:
     return judged
 
 
-def evaluate(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> PairReport:
-    """Score every pair. A pair with an article that cannot be analyzed is left out."""
-    firsts = analyzer.analyze_many([p.first for p in pairs])
-    seconds = analyzer.analyze_many([p.second for p in pairs])
-    usable = [
+def analyzed(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> list[tuple[JudgedPair, Analysis, Analysis]]:
+    """The pairs whose articles can both be analyzed, with the analyses."""
+    firsts = analyzer.analyze_many([pair.first for pair in pairs])
+    seconds = analyzer.analyze_many([pair.second for pair in pairs])
+    return [
         (pair, a, b)
         for pair, a, b in zip(pairs, firsts, seconds, strict=True)
         if isinstance(a, Analysis) and isinstance(b, Analysis)
     ]
+
+
+def evaluate(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> PairReport:
+    """Score every pair. A pair with an article that cannot be analyzed is left out."""
+    usable = analyzed(pairs, analyzer)
     cosines = tfidf_cosines([(a, b) for _, a, b in usable])
     return PairReport(
         [
             ScoredPair(
                 pair,
                 a.lang if a.lang == b.lang else "-".join(sorted((a.lang, b.lang))),
-                pair.same,
                 _scores(a, b) | {"tf-idf": tfidf_cosine},
                 _same_by_policy(pair, a, b),
             )
@@ -179,7 +168,7 @@ def format_table(report: PairReport) -> str:
     for lang in report.languages:
         chosen = report.pairs_in(lang)
         values = "".join(f"{report.auc(lang, score):12.3f}" for score in SCORES)
-        lines.append(f"{lang:7} {len(chosen):8} {sum(p.same for p in chosen):6}{values}")
+        lines.append(f"{lang:7} {len(chosen):8} {sum(p.pair.same for p in chosen):6}{values}")
     lines += ["", f"{'policy':12} {'P':>6} {'R':>6} {'F1':>6}"]
     lines += [
         f"{name:12} " + " ".join(f"{value:6.3f}" for value in report.policy_metrics(name))

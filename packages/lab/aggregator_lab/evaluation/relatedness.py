@@ -8,7 +8,7 @@ one more for pairs without dates. Each language is left out in turn of a fit in 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.term_profile import cosines
 from aggregator.dedup.policy import Policy
-from aggregator.domain import Analysis, Article, build_record
+from aggregator.domain import Article, build_record
 from aggregator.errors import InvalidInput
 from aggregator.queries.relatedness import (
     BIAS,
@@ -33,10 +33,12 @@ from aggregator.queries.relatedness import (
 from aggregator.time_units import HOUR_MS
 from aggregator_lab.evaluation.judgments import Judgment
 from aggregator_lab.evaluation.metrics import roc_auc
-from aggregator_lab.evaluation.pairs import JudgedPair, tfidf_cosines
+from aggregator_lab.evaluation.pairs import analyzed, tfidf_cosines
 from aggregator_lab.evaluation.related_store import store_articles
+from aggregator_lab.evaluation.wrong_pairs import JudgedPair
 
 BINS = 5
+FEATURES = ("cosine", "rarity", "terms", "days")  # as ``features`` orders them
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +80,7 @@ async def evidence_of_ids(
 
 def evidence_of_rows(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> list[JudgedEvidence]:
     """Evidence about those pairs whose articles are in one language."""
-    firsts = analyzer.analyze_many([pair.first for pair in pairs])
-    seconds = analyzer.analyze_many([pair.second for pair in pairs])
-    usable = [
-        (pair, a, b)
-        for pair, a, b in zip(pairs, firsts, seconds, strict=True)
-        if isinstance(a, Analysis) and isinstance(b, Analysis) and a.lang == b.lang
-    ]
+    usable = [item for item in analyzed(pairs, analyzer) if item[1].lang == item[2].lang]
     found = []
     for (pair, a, b), tfidf in zip(usable, tfidf_cosines([(a, b) for _, a, b in usable]), strict=True):
         cosine = float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0])
@@ -109,6 +105,7 @@ def evaluate(pairs: Sequence[JudgedEvidence]) -> dict[str, Any]:
         weights, bias = _fit(rows[~left], same[~left], langs[~left])
         likely[left] = 1 / (1 + np.exp(-bias - rows[left] @ weights))
     weights, bias = _fit(rows, same, langs)
+    fitted = [*weights[0] * np.array(WEIGHTS[:-1]), weights[1]]  # as in the service
     shipped = np.array([probability(pair.evidence) for pair in pairs])
     tfidf = np.array([pair.tfidf for pair in pairs])
     bins = np.minimum((likely * BINS).astype(int), BINS - 1)
@@ -127,9 +124,24 @@ def evaluate(pairs: Sequence[JudgedEvidence]) -> dict[str, Any]:
         "minimum": MIN_PROBABILITY,
         "precision_at_minimum": round(float(same[listed].mean()), 3) if listed.any() else None,
         "recall_at_minimum": round(float(listed[same].mean()), 3),
-        "fitted": {"bias": round(bias, 2), "weights": np.round(weights[:-1], 2).tolist()},
+        "fitted": {"bias": round(bias, 2), "weights": np.round(fitted, 2).tolist()},
         "shipped": {"bias": BIAS, "weights": list(WEIGHTS)},
     }  # fmt: skip
+
+
+def format_table(result: Mapping[str, Any]) -> str:
+    """Tables for a terminal: AUC per language, reliability, and the weights fitted here and shipped."""
+    scores = ("left_out", "shipped", "tfidf")
+    lines = [f"ROC AUC {'pairs':>8}" + "".join(f"{name:>10}" for name in scores)]
+    for row in result["languages"]:
+        lines.append(f"{row['lang']:7} {row['pairs']:8,}" + "".join(f"{row[name]:10.3f}" for name in scores))
+    lines += ["", f"{'expected':>8} {'pairs':>7} {'same':>9}"]
+    lines += [f"{row['expected']:8} {row['pairs']:7,} {row['same']:9}" for row in result["reliability"]]
+    found = [f"{name} {result[f'{name}_at_minimum']}" for name in ("precision", "recall")]
+    lines += ["", f"left out, from the minimum, {result['minimum']}: {', '.join(found)}"]
+    weights = f"{'weights':8} {'bias':>6}" + "".join(f"{name:>9}" for name in FEATURES)
+    fits = [(name, result[name]["bias"], *result[name]["weights"]) for name in ("fitted", "shipped")]
+    return "\n".join([*lines, "", weights, *("{:8} {:6}{:9}{:9}{:9}{:9}".format(*fit) for fit in fits)])
 
 
 def _fit(

@@ -22,8 +22,8 @@ from aggregator_archive.replay import rfc3339
 FIELDS = ("id", "title", "text", "source")
 
 
-class WrongPair(NamedTuple):
-    """Two articles in order; ``same``: labeled as copies, and missed; else called copies wrongly."""
+class JudgedPair(NamedTuple):
+    """Two articles in order; ``same``: labeled as copies, or judged alike by people."""
 
     first: Article
     second: Article
@@ -36,7 +36,7 @@ HINT = (  # below a table of policies
 )
 
 
-def write(file: str, pairs: Sequence[WrongPair], analyzer: Analyzer, policy: Policy) -> None:
+def write(file: str, pairs: Sequence[JudgedPair], analyzer: Analyzer, policy: Policy) -> None:
     """Write a row per pair, readable by `aggregator evaluate pairs`, and report their numbers on stderr.
 
     A row has ``error`` ("missed" or "wrong"), ``same``, ``reason`` and ``explanation`` (``explain_pair``),
@@ -55,7 +55,7 @@ def write(file: str, pairs: Sequence[WrongPair], analyzer: Analyzer, policy: Pol
     print(f"{missed} missed pairs, {len(pairs) - missed} wrong ones: {file}", file=sys.stderr)
 
 
-def explain_pair(pair: WrongPair, analyzer: Analyzer, policy: Policy) -> tuple[str, str]:
+def explain_pair(pair: JudgedPair, analyzer: Analyzer, policy: Policy) -> tuple[str, str]:
     """What decides about two articles alone, and the sentence of `aggregator explain` about them.
 
     A reason of docs/design/duplicate-rules.md ("part"), or "copy", "too little in common", "language" or

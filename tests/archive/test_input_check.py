@@ -57,6 +57,11 @@ def test_csv_files_of_spreadsheets(separator: str, encoding: str, name: str, tmp
         ("cp1251", "Совет одобрил ремонт бассейна, и работы начнутся в марте: «Это важно», сказал мэр."),
         ("koi8-r", "Совет одобрил ремонт бассейна, и работы начнутся в марте."),
         ("cp1253", "Το συμβούλιο ενέκρινε την επισκευή της πισίνας με έντεκα ψήφους."),
+        *((name, "市议会周一批准了游泳馆的维修计划。") for name in ("gbk", "gb18030")),
+        ("big5", "市議會週一批准了游泳館的維修計劃,工程將於三月開始。"),
+        *((name, "市議会はプールの修繕計画を承認した。") for name in ("shift_jis", "euc_jp")),
+        *((name, "시의회는 월요일 수영장 보수 계획을 승인했다.") for name in ("euc_kr", "cp949")),
+        ("euc_kr", "여객선 운항 재개"),
     ],
 )
 def test_other_alphabets_must_be_utf_8(encoding: str, text: str, tmp_path: Path) -> None:
@@ -68,6 +73,8 @@ def test_other_alphabets_must_be_utf_8(encoding: str, text: str, tmp_path: Path)
 
     assert problem(str(path)) == f"{path} is not windows-1252 or UTF-8; save it as UTF-8."
     assert main(["dedupe", str(path), "--out", str(tmp_path / "out")]) == 2
+    path.write_text(f"id,{text[:9]}\n1,{text}\n", encoding=encoding)
+    assert "save it as UTF-8" in str(problem(str(path)))  # not that its columns are such letters
     path.write_bytes(f"id,text\n1,{text}\n2,".encode() + b"caf\xe9\n")
     assert "read as windows-1252" in check_inputs([str(path)], {})[0]  # one letter of a file in UTF-8
 
@@ -77,6 +84,8 @@ def test_other_alphabets_must_be_utf_8(encoding: str, text: str, tmp_path: Path)
     [
         ("cp1252", "« Été », dit l’élu : la piscine, créée à côté de la mairie…"),
         ("cp1252", "„Größere Straßen“, süßes Öl"),
+        ("cp1252", "«Été» à Créteil"),
+        ("cp1252", "Año"),
         ("cp1250", "Główny wójt źle ogłosił, że wyższe opłaty też wzrosną"),
     ],
 )

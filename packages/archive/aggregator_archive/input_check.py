@@ -15,7 +15,9 @@ from aggregator_archive import rows
 from aggregator_archive.optional_imports import import_optional
 
 _JSON_LINE = re.compile(rb"^(\xef\xbb\xbf)?\s*\{", re.MULTILINE).search
-_UNDECODED = re.compile("[\udc80-\udcff]+").findall
+_UNDECODED = re.compile("[\udc80-\udcff]").findall
+# Words of bytes above ASCII, pairs of which may be UTF-8; in Chinese and Japanese with ASCII ones between.
+_OTHER_WORDS = re.compile("{0}(?:[@-~]?{0}){{4,}}|{0}{{4,}}".format("[\x80-\u07ff\udc80-\udcff]")).findall
 CHUNK_BYTES = 1 << 20
 COLUMN_ROWS = 100  # of lines of JSON, whose columns are looked at
 # Fields that the rules compare, each with another one that it can be read of.
@@ -31,6 +33,7 @@ def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[
     if jsonl.STDIN in files:
         raise InvalidInput("dedupe reads its input twice and cannot use standard input; name a file.")
     check_formats(files)
+    remarks = [*map(encoding_remark, files)]  # before columns are shown
     for file in files:
         for columns in _columns(file) if rows.is_csv(file) or rows.is_parquet(file) else ():
             _check_table(file, columns, column_names)
@@ -40,7 +43,7 @@ def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[
         names = itertools.chain.from_iterable(itertools.islice(_columns(file), COLUMN_ROWS))
         remark = unused_columns(list(dict.fromkeys(names)), column_names, "--column {}=NAME")
         unused.setdefault(remark, f"{file}: {remark}" if remark else "")
-    return list(filter(None, [*map(encoding_remark, files), *unused.values()]))
+    return list(filter(None, [*remarks, *unused.values()]))
 
 
 def check_formats(files: Sequence[str]) -> None:
@@ -72,16 +75,16 @@ def unused_columns(columns: Sequence[str], column_names: Mapping[str, str], opti
 def encoding_remark(file: str) -> str:
     """What a CSV file that is not UTF-8 or UTF-16 is read as; empty for any other file.
 
-    Raises InvalidInput if most of its other letters are in words of them alone, as in Russian or Greek.
+    Raises InvalidInput if most of its other letters are in words of them, as in Russian or Chinese.
     """
     if file == jsonl.STDIN or not rows.is_csv(file) or rows.csv_encoding(file) != "utf-8-sig":
         return ""
     with rows.open_decompressed(file) as (content, _), suppress(*rows.DAMAGED_GZIP):
         chunks = iter(lambda: content.read(CHUNK_BYTES), b"")
         for text in codecs.iterdecode(chunks, "utf-8", "surrogateescape"):
-            if lengths := [len(run) for run in _UNDECODED(text)]:
+            if _UNDECODED(text):
                 others = len(text) - len(text.encode("ascii", "ignore"))
-                if 2 * sum(n for n in lengths if n > 3) > others:
+                if 2 * len(_UNDECODED("".join(_OTHER_WORDS(text)))) > others:
                     raise InvalidInput(f"{file} is not {rows.LEGACY_ENCODING} or UTF-8; save it as UTF-8.")
                 return f"{file} is not UTF-8; its other letters are read as {rows.LEGACY_ENCODING}."
     return ""  # also of damaged gzip data, which the run reports

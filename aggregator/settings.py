@@ -392,9 +392,9 @@ def resolve(
             values[name] = parse(option, raw, in_file=config is not None and origin == config.origin(name))
         except ValueError as problem:
             problems.append(f"{where}: {problem}.")
-    if not problems:
-        settings = Settings(**values)
-        problems = _check_combinations(settings)
+    settings = Settings(**values)
+    faulty = " ".join(problems).lower().replace("-", "_")  # a setting named here has no value to combine
+    problems += [p for p in _check_combinations(settings) if not any(n in faulty and n in p for n in fields)]
     if problems:
         raise ConfigurationError(problems)
     return settings, origins

@@ -104,6 +104,21 @@ def test_contradicting_bounds_are_rejected() -> None:
     assert reported == ["related_bits (4) must not be below duplicate_bits (5)."]
 
 
+@pytest.mark.parametrize("faulty", ["trusted_proxies", "trusted_proxy"])
+def test_combinations_are_checked_in_the_same_run(faulty: str) -> None:
+    """Except with a setting that is faulty or mistyped itself: its value is unknown."""
+    names = {faulty: "127.0.0.300", "user_header": "X-User", "smtp_sender": "desk@news.example"}
+    named = {"AGGREGATOR_" + name.upper(): value for name, value in names.items()}
+    reported = problems(named, {"duplicate_bits": "5", "related_bits": "4"})
+
+    assert len(reported) == 3
+    assert reported[0].startswith(f"AGGREGATOR_{faulty.upper()}: ")
+    assert reported[1:] == [
+        "related_bits (4) must not be below duplicate_bits (5).",
+        "smtp_url and smtp_sender: set both, or neither.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("word", "value"), [("yes", True), ("ON", True), ("1", True), ("off", False), ("no", False)]
 )

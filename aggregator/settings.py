@@ -262,7 +262,7 @@ class Settings:
         **_one_of("DEBUG", "INFO", "WARNING", "ERROR"),
     )
     log_format: str = _option(
-        "text", "Format of log records: text or json, one record per line.", **_one_of("text", "json")
+        "text", "Format of what `serve` logs: text or json, one record per line.", **_one_of("text", "json")
     )
     access_log: bool = _option(False, "Log every request.")
     key: str = _option(

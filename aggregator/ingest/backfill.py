@@ -125,6 +125,7 @@ async def remove_deleted(index: Index, writer: DualWriter) -> None:
 
 async def _stored_article(index: Index, record: ArticleRecord) -> Article | None:
     data = await index.records.read_text(record.number)
-    if data is None:
+    if data is None and record.text_words:  # a headline alone is in the record
         return None
-    return Article(id=record.id, title=record.title, text=decompress_text(data), lang=record.lang)
+    text = decompress_text(data) if data else ""
+    return Article(id=record.id, title=record.title, text=text, lang=record.lang)

@@ -230,6 +230,19 @@ async def test_without_kept_texts_a_file_provides_them(store: Store) -> None:
     await assert_equal_spaces(store, CURRENT, NEXT_MODEL)
 
 
+async def test_a_headline_alone_needs_no_kept_text(store: Store) -> None:
+    """The record has it; after the switch it is the original of its copy as before."""
+    title = "Harbor council of Brackwater votes on the new breakwater"
+    earlier = Process(store, CURRENT, None, store_texts=False)
+    await earlier.ingest.submit(Article(id="a0", title=title, lang="eo", source="Gazette"))
+    stats = await Process(store, CURRENT, NEXT_MODEL, store_texts=False).backfill()
+    assert (stats.examined, stats.not_copied) == (1, 0)
+
+    switched = Process(store, NEXT_MODEL, CURRENT, store_texts=False)
+    copy = await switched.ingest.submit(Article(id="n1", title=title, lang="eo", source="Radio"))
+    assert copy.outcome.verdict == "duplicate"
+
+
 async def test_articles_posted_during_a_migration_need_no_kept_texts(store: Store) -> None:
     """Their copies are found after the switch; only the earlier ones are counted as not copyable."""
     earlier = Process(store, CURRENT, None, store_texts=False)

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             say(chosen, f"configuration file: {args.config_file.path.absolute()}")
         say(chosen, f"store: {describe_store(chosen)}")
         if chosen.workers > 1:
-            return supervise(chosen, listener)
+            return run_loop(supervise(chosen, listener))
         with temporary_directory() as runtime_dir:
             pools = fork_analysis(chosen)
             if chosen.in_memory:

@@ -215,7 +215,7 @@ async def keep_running(
     on_failure  called with the reason and the exit code of each process that died, hung or could not be
                 started (code None); False gives up
     """
-    pause_s = 0.0
+    pause_s = failed_s = 0.0
     while not stop.is_set():
         code, is_stable = None, False
         try:
@@ -228,6 +228,9 @@ async def keep_running(
                 if child.ready.is_set():
                     on_ready(child.ready_payload)
                     ready_s = time.monotonic()
+                    if failed_s:
+                        log.info("%s is ready again after %.1f s", label, ready_s - failed_s)
+                    failed_s = 0.0
                     await _wait_any(child.ended, child.hung, stop)
                     is_stable = time.monotonic() - ready_s >= STABLE_S
                 stopped = stop.is_set()
@@ -238,6 +241,7 @@ async def keep_running(
             failure, code = child.exit_reason(), child.process.exitcode
         if not on_failure(failure, code):
             return
+        failed_s = failed_s or time.monotonic()
         pause_s = next_pause_s(pause_s, code, is_stable=is_stable)
         log.error("%s %s; starting another one in %g s", label, failure, pause_s)
         with contextlib.suppress(TimeoutError):

@@ -21,7 +21,7 @@ from aggregator.errors import EXIT_UNAVAILABLE, ConfigurationError
 from aggregator.http.peer_metrics import SUPERVISOR, PeerMetrics, RestartCounts
 from aggregator.runtime.addresses import announce
 from aggregator.runtime.background_process import keep_background_running
-from aggregator.runtime.event_loop import on_stop_signal, run_loop
+from aggregator.runtime.event_loop import on_stop_signal
 from aggregator.runtime.processes import (
     ChildProcess,
     follow_parent,
@@ -52,19 +52,15 @@ async def shared_store(
             yield connected, restarts
 
 
-def supervise(settings: Settings, listener: socket.socket) -> int:
-    """Run the workers until SIGTERM or SIGINT. Raises ConfigurationError, StoreUnavailable."""
+async def supervise(settings: Settings, listener: socket.socket) -> int:
+    """Run the workers until SIGTERM or SIGINT; the exit code. Raises ConfigurationError, StoreUnavailable."""
     if settings.in_memory:
         raise ConfigurationError(
             "workers: a memory store cannot be shared; use 1 worker or another store_url."
         )
     with temporary_directory() as runtime_dir:
-        return run_loop(_supervise(settings, listener, runtime_dir))
-
-
-async def _supervise(settings: Settings, listener: socket.socket, runtime_dir: Path) -> int:
-    async with shared_store(settings, runtime_dir) as (connected, restarts):
-        return await Supervisor(connected, listener, runtime_dir, restarts).run()
+        async with shared_store(settings, runtime_dir) as (connected, restarts):
+            return await Supervisor(connected, listener, runtime_dir, restarts).run()
 
 
 class Supervisor:

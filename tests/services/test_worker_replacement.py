@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -61,6 +62,13 @@ async def test_all_workers_killed_at_once_are_replaced(tmp_path: Path) -> None:
     assert set(clients.statuses) <= {200, 201}
 
 
+async def logged(stderr: asyncio.StreamReader, pattern: bytes) -> None:
+    """Wait for a line of the log."""
+    async with asyncio.timeout(HANG_LIMIT_S):
+        while not re.search(pattern, line := await stderr.readline()):
+            assert line, "the service ended"
+
+
 async def test_a_replacement_is_started_until_the_store_is_available(tmp_path: Path) -> None:
     """A worker is killed while the store is stopped: the service stays, and recovers with the store."""
     with EmbeddedServer(tmp_path) as store:
@@ -79,10 +87,11 @@ async def test_a_replacement_is_started_until_the_store_is_available(tmp_path: P
             assert store.pid is not None and process.stderr is not None
             os.kill(store.pid, signal.SIGSTOP)
             os.kill(killed, signal.SIGKILL)
-            async with asyncio.timeout(HANG_LIMIT_S):
-                while b"starting another one" not in (line := await process.stderr.readline()):
-                    assert line, "the service ended"
+            await logged(process.stderr, rb"worker \d was ended by signal 9 .*; starting another one in ")
             os.kill(store.pid, signal.SIGCONT)
+            await logged(
+                process.stderr, rb"INFO aggregator.processes: worker \d is ready again after \d+\.\d s"
+            )
             await changed(process.pid, {killed}, 3)
             async with aiohttp.ClientSession() as session, session.get(url + "/healthz") as response:
                 status = response.status

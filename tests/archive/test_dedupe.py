@@ -172,18 +172,24 @@ def test_an_archive_without_duplicates_is_unchanged(
     assert ("the input has no rows" in capsys.readouterr().err) == (count == 0)
 
 
-def test_an_archive_without_known_columns_gets_a_hint(tmp_path: Path) -> None:
-    """The error names the columns of the row and --column; a row with an empty text gets no such hint."""
+def test_an_archive_without_known_columns_gets_a_hint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is refused with its columns and --column, as a table is; an empty text gets no such hint."""
     source = write_lines(tmp_path / "a.jsonl", [{"headline": "Dam breaks", "body": "The dam broke"}])
     empty = write_lines(tmp_path / "b.jsonl", [{"id": "e", "text": " "}])
 
-    assert run(tmp_path / "other", source) == run(tmp_path / "json", empty) == 1
-    (unmapped,), (blank,) = (read_lines(tmp_path / out / "bad_rows.jsonl") for out in ("other", "json"))
-    assert unmapped["reason"] == (
-        "The row has neither text, html nor title: the columns are headline, body; "
-        "map one with --column text=NAME."
+    assert (run(tmp_path / "other", source), run(tmp_path / "json", empty)) == (2, 1)
+    assert capsys.readouterr().err.startswith(
+        f"aggregator: {source}, row 1: The row has neither text, html nor title: the columns are headline, "
+        "body; map one with --column text=NAME.\n"
     )
+    assert not (tmp_path / "other").exists()
+    (blank,) = read_lines(tmp_path / "json" / "bad_rows.jsonl")
     assert blank["reason"] == "The row has neither text, html nor title."
+    late = write_lines(tmp_path / "c.jsonl", [{"id": f"{at}"} for at in range(200)] + UNRELATED[:1])
+    assert run(tmp_path / "late", late) == 1  # one row is of use
+    assert len(read_lines(tmp_path / "late" / "deduplicated.jsonl")) == 1
 
 
 def test_an_interrupted_run_resumes_with_the_same_result(
@@ -551,6 +557,15 @@ def test_a_threshold_above_1_is_refused_for_average_linkage(
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     assert run(tmp_path / "out", source, "--threshold", "7") == 2
     assert "threshold: 7 is not a resemblance from 0 to 1." in capsys.readouterr().err
+
+
+def test_bad_rows_are_written_only_if_there_are_any(tmp_path: Path) -> None:
+    """Not all readers of JSON Lines take an empty file; that of an earlier run is deleted."""
+    path = tmp_path / "a.jsonl"
+    for rejected, exit_code in (([], 0), ([{"text": " "}], 1), ([], 0)):
+        write_lines(path, [*UNRELATED[:2], *rejected])
+        assert run(tmp_path / "out", path) == exit_code
+        assert (tmp_path / "out" / "bad_rows.jsonl").exists() == bool(rejected)
 
 
 def test_bad_rows_have_their_content(tmp_path: Path) -> None:

@@ -303,10 +303,14 @@ def test_a_file_of_one_object_with_all_articles(tmp_path: Path, capsys: pytest.C
     """Mapping its column to a field would not help."""
     path = write_lines(tmp_path / "a.json", [{"status": "ok", "articles": ROWS}])
 
-    assert main(["dedupe", str(path), "--out", str(tmp_path / "out"), "--no-progress"]) == 1
-    said = capsys.readouterr().err
-    assert "nor title; its 'articles' is a list: write each object as a line, e.g. by `jq -c '.arti" in said
-    assert "--column" not in said
+    for command in (["dedupe", "--out", str(tmp_path / "out")], ["evaluate", "duplicates"]):
+        assert main([*command, str(path)]) == 2
+        said = capsys.readouterr().err
+        assert (
+            "title; its 'articles' is a list: give each object as a row (of JSON: `jq -c '.articles[]'`)"
+            in said
+        )
+        assert "--column" not in said
 
 
 def test_the_fields_of_the_option_are_those_that_rows_are_read_with() -> None:

@@ -27,8 +27,8 @@ COMPARED_FIELDS = {"text": "html", "title": "html", "source": "url", "published_
 def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[str]:
     """Remarks about readable files, one sentence each; ``column_names``: field -> column.
 
-    Raises InvalidInput for a file in another format, for one without a named column, and for a table
-    without any column to compare.
+    Raises InvalidInput for a file in another format, and for one without a named column or any column to
+    compare.
     """
     if jsonl.STDIN in files:
         raise InvalidInput("dedupe reads its input twice and cannot use standard input; name a file.")
@@ -40,8 +40,11 @@ def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[
     require_columns(files, list(column_names.items()))
     unused: dict[str, str] = {}  # with the first file of each
     for file in files:
-        names = itertools.chain.from_iterable(itertools.islice(_columns(file), COLUMN_ROWS))
-        remark = unused_columns(list(dict.fromkeys(names)), column_names, "--column {}=NAME")
+        found = itertools.chain.from_iterable(itertools.islice(_columns(file), COLUMN_ROWS))
+        names = list(dict.fromkeys(found))
+        if names and not _has_content(names, column_names):  # raises unless a later row has it
+            next(rows.parse_rows([file], (), lambda _, row: rows.parse_article(row, column_names), False))
+        remark = unused_columns(names, column_names, "--column {}=NAME")
         unused.setdefault(remark, f"{file}: {remark}" if remark else "")
     return list(filter(None, [*remarks, *unused.values()]))
 
@@ -110,11 +113,14 @@ def require_columns(files: Sequence[str], columns: Sequence[tuple[str, str]]) ->
         raise InvalidInput(f"column: {', '.join(files)}: {found}")
 
 
+def _has_content(columns: Sequence[str], column_names: Mapping[str, str]) -> bool:
+    return any(rows.column_of(field, columns, column_names) in columns for field in rows.CONTENT_FIELDS)
+
+
 def _check_table(file: str, columns: Sequence[str], column_names: Mapping[str, str]) -> None:
     """Check the columns of a table, which are the same in all rows."""
     options = mapped_names(columns, [field for field in rows.ARTICLE_FIELDS if field not in column_names])
-    named = [rows.column_of(field, columns, column_names) in columns for field in rows.CONTENT_FIELDS]
-    if options or not any(named):
+    if options or not _has_content(columns, column_names):
         header = " (no header?)" if max(map(len, columns)) > rows.MAX_NAME_CHARACTERS else ""
         raise InvalidInput(
             f"{file}: its columns are {rows.listed(columns)}{header}; map them to "

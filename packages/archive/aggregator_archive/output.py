@@ -115,14 +115,16 @@ def write_clusters(job: Job, result: DedupeResult, choice: RepresentativeChoice)
 
 
 def write_bad_rows(job: Job, chunks: Iterable[Path]) -> tuple[int, str]:
-    """Write the invalid rows with file, row number and reason; returns their number and the first reason."""
-    count, example = 0, ""
-    with _json_lines_table(job.out_dir / "bad_rows.jsonl") as write:
+    """Write the invalid rows, if any, with their reasons; returns their number and the first reason."""
+    count, example, path = 0, "", job.out_dir / "bad_rows.jsonl"
+    with _json_lines_table(path) as write:
         for chunk in chunks:
             for bad in chunk_metadata(chunk)["bad"]:
                 write(bad)
                 example = example or f"{bad['file']}, row {bad['row']}: {bad['reason']}"
                 count += 1
+    if not count:  # which not all readers take
+        path.unlink()
     return count, example
 
 
@@ -185,6 +187,7 @@ def write_results(
     report.write_review(staged.out_dir, result, choice.copy_of, clusters, articles_by_row)
     write_bytes(staged.out_dir / "summary.json", json.dumps(summary, indent=1).encode())
     # By its summary ``check_out_dir`` recognizes the results of a run, also if moving them is interrupted.
+    (job.out_dir / "bad_rows.jsonl").unlink(missing_ok=True)  # of an earlier run
     for path in sorted(staged.out_dir.iterdir(), key=lambda path: path.name != "summary.json"):
         os.replace(path, job.out_dir / path.name)
     shutil.rmtree(job.work_dir)

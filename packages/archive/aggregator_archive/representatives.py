@@ -106,11 +106,8 @@ def _neighbor_lookup(result: DedupeResult) -> Callable[[int], tuple[Rows, Flags]
     same = result.labels[a] == result.labels[b]
     source, target = np.r_[a[same], b[same]], np.r_[b[same], a[same]]
     order = np.argsort(source, kind="stable")
-    source, target, undecided = (
-        source[order],
-        target[order],
-        np.tile(result.confirmed.undecided[same], 2)[order],
-    )
+    source, target = source[order], target[order]
+    undecided = np.tile(result.confirmed.undecided[same], 2)[order]
     starts = np.searchsorted(source, np.arange(len(result.columns) + 1))
 
     def neighbors_of(row: int) -> tuple[Rows, Flags]:

@@ -227,8 +227,8 @@ def _column_hint(row: RowOrError, column_names: Mapping[str, str]) -> str:
     if not present or any(column_of(name, present, column_names) in present for name in CONTENT_FIELDS):
         return "."
     lists = [n for n, v in present.items() if isinstance(v, list) and v and isinstance(v[0], dict)]
-    if lists and not isinstance(row, dict):  # of JSON
-        return f"; its {lists[0]!r} is a list: write each object as a line, e.g. by `jq -c '.{lists[0]}[]'`."
+    if lists:
+        return f"; its {lists[0]!r} is a list: give each object as a row (of JSON: `jq -c '.{lists[0]}[]'`)."
     return column_hint(present, "text")
 
 

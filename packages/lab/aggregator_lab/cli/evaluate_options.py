@@ -58,7 +58,10 @@ def _add_own(protocols: Any) -> None:
         protocols, "own", "your own files: the protocol that fits their columns, and its table",
         "aggregator_lab.cli.evaluate:own", example="judged.csv",
     )  # fmt: skip
-    _add_files(command, "articles, with a `cluster` each or without, or pairs (text1, text2, same)")
+    _add_files(
+        command,
+        "articles, judged in order, or with a `cluster` each in a random one, or pairs (text1, text2)",
+    )
     _add_common_options(command)
     _add_errors_option(command)
     command.set_defaults(protocols=protocols.choices)

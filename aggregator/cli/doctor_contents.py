@@ -178,6 +178,9 @@ async def _check_index(service: Service) -> list[Finding]:
         if found.articles:
             span = f"arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"
             findings.append(ok("index", f"{space}: about {found.articles} texts, {span}."))
+            retention, now_ms = service.background.maintenance.jobs.retention, service.clock()
+            if expiring := await retention.expiring(space, now_ms, found.oldest_ms):
+                findings.append(note("index", f"{expiring}, when the service starts with it."))
     if total >= MIN_TEXTS_FOR_MEMORY_RATIO:
         per_text = f"{(await store.info()).memory_bytes / total:,.0f}"
         findings.append(ok("index", f"{per_text} bytes of memory per stored text, including the fixed part."))

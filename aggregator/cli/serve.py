@@ -52,11 +52,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         with temporary_directory() as runtime_dir:
             pools = fork_analysis(chosen)
             if chosen.in_memory:
-                return run_loop(_serve_single_process(chosen, listener, None, pools, None))
+                return run_loop(run_server(chosen, pools, listener, on_ready=partial(announce, chosen)))
             forked = fork_background()
             try:
-                peer_metrics = PeerMetrics(runtime_dir, SINGLE_PROCESS)
-                return run_loop(_serve_single_process(chosen, listener, peer_metrics, pools, forked))
+                return run_loop(_serve_single_process(chosen, listener, runtime_dir, pools, forked))
             finally:
                 if forked is not None:
                     forked.close()
@@ -65,22 +64,19 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 async def _serve_single_process(
     settings: Settings,
     listener: socket.socket,
-    peer_metrics: PeerMetrics | None,
+    runtime_dir: Path,
     pools: AnalysisPools,
     forked_background: ForkedProcess | None,
 ) -> int:
-    on_ready = partial(announce, settings)
-    if peer_metrics is None:
-        return await run_server(settings, pools, listener, on_ready=on_ready)
-    async with shared_store(settings, peer_metrics.directory) as (connected, restarts):
+    async with shared_store(settings, runtime_dir) as (connected, restarts):
         if settings.demo:
             await _load_demo_history(connected)
         return await run_server(
             connected,
             pools,
             listener,
-            on_ready=on_ready,
-            peer_metrics=peer_metrics,
+            on_ready=partial(announce, settings),
+            peer_metrics=PeerMetrics(runtime_dir, SINGLE_PROCESS),
             restarts=restarts,
             forked_background=forked_background,
         )

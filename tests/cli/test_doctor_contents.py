@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from aggregator.app import open_service
 from aggregator.auth.api_keys import API_KEYS_KEY, ApiKeys
 from aggregator.cli import main
+from aggregator.cli.doctor_contents import _check_index
+from aggregator.domain import Article
 from aggregator.events.webhooks.outbox import OUTBOX_KEY
+from aggregator.settings import Settings
 from aggregator.store.base import Put
+from aggregator.time_units import DAY_MS, wall_clock_ms
 from tests.support.server_fixture import serving_alone
 from tests.support.stores import open_patient_store
 
@@ -136,6 +141,30 @@ def test_corrupt_values_are_reported(
 
     assert wrong_subjects(valkey_url) == (1, ["contents", "contents"])
     assert wrong_subjects("redis://127.0.0.1:1") == (3, ["store"])
+
+
+@pytest.mark.parametrize("has_expired_before", [True, False])
+@pytest.mark.parametrize(("days_passed", "expires"), [(29, False), (60, True)])
+async def test_what_expires_is_said_before_the_start(
+    days_passed: int, expires: bool, has_expired_before: bool
+) -> None:
+    """With a shorter retention than that of the service, or after a long pause; not if nothing is so old."""
+    clock_ms = wall_clock_ms()
+    async with open_service(
+        Settings(store_url="memory", retention_days=30), clock=lambda: clock_ms
+    ) as service:
+        await service.articles.ingest.submit(Article(id="a", text="Tern 7 landed.", lang="eo"))
+        (space,) = (space for space in service.articles.index.spaces if space.startswith("xx."))
+        if has_expired_before:  # not with a service that kept all
+            await service.background.maintenance.jobs.retention.expire(space, clock_ms)
+        clock_ms += days_passed * DAY_MS
+        findings = await _check_index(service)
+
+    said = [finding.sentence for finding in findings if "expires; " in finding.sentence]
+    assert bool(said) == expires
+    if expires:
+        assert said[0].startswith(f"{space}: what arrived from ")
+        assert said[0].endswith(" expires; retention_days is 30, when the service starts with it.")
 
 
 def test_untrusted_sources_are_listed(

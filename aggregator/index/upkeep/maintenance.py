@@ -43,16 +43,25 @@ class RetentionJob:
         self._retention = retention
         self.segments_dropped = 0
 
+    async def expiring(self, space: str, trusted_ms: int, oldest_ms: int = 0) -> str:
+        """What arrived since ``oldest_ms`` and expires as the floor rises by over a day (a change); or ""."""
+        since_ms = max(oldest_ms, arrival_ms_of((await self._segments.refresh(space)).floor))
+        at_ms = arrival_ms_of(self._retention.floor_at(trusted_ms))
+        if not since_ms or at_ms - since_ms <= DAY_MS:
+            return ""
+        span = f"from {format_minute(since_ms)} to {format_minute(at_ms)}"
+        days = f"retention_days is {(self._retention.period_ms or 0) / DAY_MS:g}"
+        return f"{space}: what arrived {span} expires; {days}"
+
     async def expire(self, space: str, trusted_ms: int) -> None:
         """Raise the floor of a space, and seal the segment that spans the period."""
         stack, period_ms = await self._segments.refresh(space), self._retention.period_ms
         if period_ms is None:
             return
-        floor, before_ms = self._retention.floor_at(trusted_ms), arrival_ms_of(stack.floor)
-        if (at_ms := arrival_ms_of(floor)) - before_ms > period_ms // FLOOR_STEPS_PER_RETENTION:
-            if before_ms and at_ms - before_ms > DAY_MS:  # a shorter retention, or the service was off
-                expired = space, *map(format_minute, (before_ms, at_ms)), period_ms / DAY_MS
-                log.warning("%s: what arrived from %s to %s expires; retention_days is %g", *expired)
+        floor = self._retention.floor_at(trusted_ms)
+        if arrival_ms_of(floor) - arrival_ms_of(stack.floor) > period_ms // FLOOR_STEPS_PER_RETENTION:
+            if expiring := await self.expiring(space, trusted_ms):
+                log.warning("%s", expiring)
             await self._segments.advance_head(space, floor=floor)
         numbers, _ = decode_samples((await self._store.read([stack.writable_tag + keys.SAMPLES]))[0])
         if len(numbers) and trusted_ms - arrival_ms_of(int(numbers.min())) > period_ms:

@@ -138,7 +138,9 @@ def test_invalid_rows_are_listed_with_their_reason(
         assert reason in row["reason"]
     assert groups(tmp_path / "out") == EXPECTED
     errors = capsys.readouterr().err
-    assert "2 invalid rows" in errors and "1 of 62 dates could not be read, e.g. 'soon'; write them" in errors
+    assert (
+        "2 rows left out" in errors and "1 of 62 dates could not be read, e.g. 'soon'; write them" in errors
+    )
     assert "2 of 63 rows are undated: --within does not hold for them" in errors
     kept = (tmp_path / "out" / "deduplicated.jsonl").read_bytes()
     assert b'"when"' in kept and b'"score": NaN' in kept
@@ -345,7 +347,7 @@ def test_a_truncated_file_is_an_error(name: str, tmp_path: Path, capsys: pytest.
     assert run(tmp_path / "out", tmp_path / name) == 1
     bad = read_lines(tmp_path / "out" / "bad_rows.jsonl")
     assert "gzip data is damaged or truncated from here on" in bad[-1]["reason"]
-    assert f"{len(bad)} invalid row" in capsys.readouterr().err
+    assert f"{len(bad)} rows left out" in capsys.readouterr().err
 
 
 def test_parquet_in_and_out(tmp_path: Path) -> None:

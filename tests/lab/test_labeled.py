@@ -75,8 +75,8 @@ def test_a_row_without_a_label_costs_no_other(
 
     assert [item.article.id for item in load_labeled([file])] == ["a1", "a3"]
     assert capsys.readouterr().err == (
-        f"2 invalid rows, the first: {file}, row 2: no `cluster`, the same for duplicates: the cell is "
-        "empty, or no text or number.\n"
+        f"2 rows left out, the first: {file}, row 2: no `cluster`, the same for duplicates: the cell "
+        "is empty, or no text or number.\n"
     )
 
 

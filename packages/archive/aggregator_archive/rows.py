@@ -135,7 +135,7 @@ def parse_rows(
             yield result
     finally:  # also if the caller needs no more
         if invalid and parsed and report:
-            print(f"{invalid:,} invalid rows, the first: {first}", file=sys.stderr)
+            print(f"{invalid:,} rows left out, the first: {first}", file=sys.stderr)
     if invalid and not parsed:
         raise InvalidInput(first)
 

@@ -82,7 +82,7 @@ def test_invalid_rows_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     Deduplicator().run([{"text": FERRY}, {"text": " "}, {"text": FERRY, "title": 5}])
 
     assert capsys.readouterr().err == (
-        "2 invalid rows, the first: row 2: The row has neither text, html nor title.\n"
+        "2 rows left out, the first: row 2: The row has neither text, html nor title.\n"
     )
 
 

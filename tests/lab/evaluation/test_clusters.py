@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import mean
+
 import pytest
 
 from aggregator.analysis.analyzer import Analyzer
@@ -32,8 +34,8 @@ async def test_perfect_groups() -> None:
 
     assert row.clusters == 6
     assert [order.groups for order in row.orders] == [6, 6]
-    assert row.lowest("adjusted_rand") == row.lowest("b_cubed_f1") == pytest.approx(1.0)
-    assert row.lowest("v_measure") == pytest.approx(1.0)
+    assert min(row.values("adjusted_rand")) == min(row.values("b_cubed_f1")) == pytest.approx(1.0)
+    assert min(row.values("v_measure")) == pytest.approx(1.0)
     assert "lowest" in format_groups_table([row])
 
 
@@ -41,8 +43,8 @@ async def test_one_label_for_all_articles_lowers_completeness() -> None:
     """The groups stay homogeneous when all stories have the same label."""
     (row,) = await evaluate_groups(gold("everything"), ANALYZER, policy=Policy())
 
-    assert row.mean("homogeneity") == 1.0
-    assert row.mean("completeness") == pytest.approx(0.0, abs=1e-9)
+    assert mean(row.values("homogeneity")) == 1.0
+    assert mean(row.values("completeness")) == pytest.approx(0.0, abs=1e-9)
     assert row.as_json()["adjusted_rand"] < 0.1
 
 
@@ -53,7 +55,7 @@ async def test_overlapping_labels_are_merged_in_a_second_row() -> None:
     ]
     given, merged = await evaluate_groups(labeled, ANALYZER, policy=Policy())
 
-    assert given.mean("b_cubed_f1") < merged.mean("b_cubed_f1") == 1.0
+    assert mean(given.values("b_cubed_f1")) < mean(merged.values("b_cubed_f1")) == 1.0
 
 
 def test_agreement_of_a_split_group() -> None:

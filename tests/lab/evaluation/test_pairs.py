@@ -11,8 +11,10 @@ import pytest
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.analysis.models import load_models
+from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_lab.evaluation.pairs import SCORES, evaluate, format_table, load_pairs
+from aggregator_lab.evaluation.wrong_pairs import JudgedPair
 from tests.support.development_data import DATA
 from tests.support.factories import edited, story
 
@@ -95,9 +97,18 @@ def test_invalid_rows_cost_no_pairs(tmp_path: Path, capsys: pytest.CaptureFixtur
 
     assert len(load_pairs(files)) == 11
     assert capsys.readouterr().err == (
-        f"3 invalid rows, the first: {files[1]}, row 2: no `text2`: the cell is empty, or no text or "
-        "number.\n"
+        f"3 rows left out, the first: {files[1]}, row 2: no `text2`: the cell is empty, or no "
+        "text or number.\n"
     )
+
+
+def test_a_pair_that_cannot_be_analyzed_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    """The table counts the others."""
+    words, marks = Article(id="a", text="The ferry runs again."), Article(id="b", text="...")
+    report = evaluate([JudgedPair(words, words, True), JudgedPair(words, marks, False)], ANALYZER)
+
+    assert len(report.pairs) == 1
+    assert capsys.readouterr().err.startswith("1 pairs left out, the first: The article has no words")
 
 
 @pytest.mark.data

@@ -126,8 +126,8 @@ def _print_summary(summary: dict[str, Any], job: Job) -> None:
         print(f"split: a component of {cut['articles']:,} texts, {removed}", file=sys.stderr)
     if not (summary["articles"] or summary["bad_rows"]):
         print("the input has no rows, so the results are empty", file=sys.stderr)
-    if summary["bad_rows"]:
-        print(f"{summary['bad_rows']:,} invalid rows, the first: {summary['first_bad_row']}", file=sys.stderr)
+    if bad := summary["bad_rows"]:
+        print(f"{bad:,} rows left out, the first: {summary['first_bad_row']}", file=sys.stderr)
     if names := ", ".join(summary["text_columns"]):
         print(f"columns with values of no common type became text: {names}", file=sys.stderr)
     if problem := repeated_ids_problem(summary["repeated_ids"], "id, file and row"):

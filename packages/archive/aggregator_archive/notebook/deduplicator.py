@@ -105,7 +105,7 @@ class Deduplicator:
                 print(repeated, file=sys.stderr)
             problems = {bad["row"] - 1: bad["reason"] for chunk in chunks for bad in chunk["bad"]}
             for row, reason in list(problems.items())[:1]:
-                print(f"{len(problems):,} invalid rows, the first: row {row + 1}: {reason}", file=sys.stderr)
+                print(f"{len(problems):,} rows left out, the first: row {row + 1}: {reason}", file=sys.stderr)
             if (bare := int((result.columns.has_text == 0).sum())) and not job.by_headline:
                 print(f"rows without a text, none a duplicate: {bare:,} (by_headline)", file=sys.stderr)
             labels, originals = result.labels.tolist(), choose_representatives(result, job).copy_of.tolist()

@@ -163,20 +163,16 @@ class LabelingResult:
     clusters: int
     orders: Sequence[Agreement]
 
-    def mean(self, name: str) -> float:
-        """Mean of a measure over all orders."""
-        return float(mean(getattr(order, name) for order in self.orders))
-
-    def lowest(self, name: str) -> float:
-        """Lowest value of a measure over all orders."""
-        return float(min(getattr(order, name) for order in self.orders))
+    def values(self, name: str) -> list[float]:
+        """A measure in each order."""
+        return [getattr(order, name) for order in self.orders]
 
     def as_json(self) -> dict[str, Any]:
         """Means, lowest values, and each order."""
-        means = {name: round(self.mean(name), 4) for name in METRIC_NAMES}
-        lowest = {f"{name}_lowest": round(self.lowest(name), 4) for name in METRIC_NAMES}
-        return {"labels": self.labels, "clusters": self.clusters, "groups": round(self.mean("groups"), 1),
-                **means, **lowest, "orders": [asdict(order) for order in self.orders]}  # fmt: skip
+        means = {name: round(mean(self.values(name)), 4) for name in METRIC_NAMES}
+        lowest = {f"{name}_lowest": round(min(self.values(name)), 4) for name in METRIC_NAMES}
+        sizes = {"clusters": self.clusters, "groups": round(mean(self.values("groups")), 1)}
+        return {"labels": self.labels, **sizes, **means, **lowest, "orders": [*map(asdict, self.orders)]}
 
 
 def compare_partitions(truth: Sequence[str], predicted: Sequence[str]) -> Agreement:
@@ -222,8 +218,8 @@ def format_groups_table(rows: Sequence[LabelingResult]) -> str:
     heads = ("ARI", "homog.", "compl.", "V", "B3 P", "B3 R", "B3 F1")
     lines = [f"{'labels':18} {'':7} {'labels':>7} {'groups':>7} " + " ".join(f"{head:>6}" for head in heads)]
     for row in rows:
-        means = " ".join(f"{row.mean(name):6.3f}" for name in METRIC_NAMES)
-        lowest = " ".join(f"{row.lowest(name):6.3f}" for name in METRIC_NAMES)
-        lines.append(f"{row.labels:18} {'mean':7} {row.clusters:7} {row.mean('groups'):7.1f} {means}")
+        means = " ".join(f"{mean(row.values(name)):6.3f}" for name in METRIC_NAMES)
+        lowest = " ".join(f"{min(row.values(name)):6.3f}" for name in METRIC_NAMES)
+        lines.append(f"{row.labels:18} {'mean':7} {row.clusters:7} {mean(row.values('groups')):7.1f} {means}")
         lines.append(f"{'':18} {'lowest':7} {'':7} {'':7} {lowest}")
     return "\n".join(lines)

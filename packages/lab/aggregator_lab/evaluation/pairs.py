@@ -18,6 +18,7 @@ The pairs that each policy calls duplicates are scored as well.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -135,14 +136,17 @@ def load_pairs(files: Sequence[str], columns: Columns = ()) -> list[JudgedPair]:
 
 
 def analyzed(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> list[tuple[JudgedPair, Analysis, Analysis]]:
-    """The pairs whose articles can both be analyzed, with the analyses."""
+    """The pairs whose articles can both be analyzed, with the analyses; others are reported on stderr."""
     firsts = analyzer.analyze_many([pair.first for pair in pairs])
     seconds = analyzer.analyze_many([pair.second for pair in pairs])
-    return [
+    usable = [
         (pair, a, b)
         for pair, a, b in zip(pairs, firsts, seconds, strict=True)
         if isinstance(a, Analysis) and isinstance(b, Analysis)
     ]
+    if errors := [result for result in (*firsts, *seconds) if not isinstance(result, Analysis)]:
+        print(f"{len(pairs) - len(usable):,} pairs left out, the first: {errors[0]}", file=sys.stderr)
+    return usable
 
 
 def evaluate(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> PairReport:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 import yaml
@@ -20,6 +22,8 @@ from aggregator.cli import options
 from aggregator.errors import EXIT_CONFIGURATION_ERROR, EXIT_UNAVAILABLE
 from aggregator.settings import Settings
 from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.nginx import nginx
+from tests.support.server_fixture import serving_alone
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -68,6 +72,52 @@ def test_caddy_hides_what_nginx_of_the_guide_hides_and_may_be_trusted() -> None:
     cleared = re.findall(r'proxy_set_header (X-Forwarded-\S+) "";', nginx)
     assert cleared == re.findall(r"header_up -(\S+)", caddy) != []
     assert environment["AGGREGATOR_TRUSTED_PROXIES"] == "${TRUSTED_PROXIES:-}"
+
+
+def test_the_server_of_replicas_is_that_of_the_guide() -> None:
+    """Except for the upstream: what it hides, passes on and limits."""
+    guide = (ROOT / "docs/guides/production.md").read_text(encoding="utf-8")
+    replicas = (DEPLOY / "nginx-replicas.conf").read_text(encoding="utf-8")
+    server = guide.partition("  server {\n")[2].partition("```")[0]
+    directives = {line.partition("#")[0].strip() for line in server.splitlines() if ";" in line}
+
+    assert directives - {line.partition("#")[0].strip() for line in replicas.splitlines()} == {
+        "proxy_pass http://127.0.0.1:8080;"
+    }
+
+
+@pytest.mark.services
+def test_an_article_that_a_killed_replica_had_received_is_answered_by_the_other(
+    valkey_url: str, tmp_path: Path, free_port: int
+) -> None:
+    """Then one replica alone answers all, and a new one joins it on the port of the old."""
+    store = f"--store-url={valkey_url}"
+
+    def post(number: int) -> int:
+        body = json.dumps({"id": f"a{number}", "title": f"Tern {number} landed"}).encode()
+        url, kind = f"http://127.0.0.1:{free_port}/v1/articles", {"Content-Type": "application/json"}
+        with urlopen(Request(url, body, kind), timeout=HANG_LIMIT_S) as answer:
+            return int(answer.status)
+
+    with serving_alone(tmp_path, store) as (_, other), serving_alone(tmp_path, store) as (first, url):
+        block = (DEPLOY / "nginx-replicas.conf").read_text(encoding="utf-8")
+        for address, used in (("127.0.0.1:8080", url), ("127.0.0.1:8081", other)):
+            block = block.replace(address, used.removeprefix("http://"))
+        block = re.sub(r"ssl_certificate.*;", "", block).replace("8443 ssl", f"127.0.0.1:{free_port}")
+        with (
+            nginx(tmp_path, free_port, "return 404; server_name unused;", block),
+            ThreadPoolExecutor() as pool,
+        ):
+            assert {post(0), post(1)} == {201}
+            first.send_signal(signal.SIGSTOP)
+            waiting = [pool.submit(post, number) for number in (2, 3)]
+            wait(waiting, return_when=FIRST_COMPLETED)
+            first.kill()
+            assert {each.result(HANG_LIMIT_S) for each in waiting} == {201}
+            assert {post(number) for number in range(4, 8)} == {201}
+            with serving_alone(tmp_path, store, f"--port={url.rpartition(':')[2]}") as (_, again):
+                assert again == url
+                assert {post(number) for number in range(8, 12)} == {201}
 
 
 def test_prometheus_can_read_its_key() -> None:

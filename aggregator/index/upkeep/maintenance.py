@@ -44,7 +44,7 @@ class RetentionJob:
         self.segments_dropped = 0
 
     async def expiring(self, space: str, trusted_ms: int, oldest_ms: int = 0) -> str:
-        """What arrived since ``oldest_ms`` and expires as the floor rises by over a day (a change); or ""."""
+        """What arrived since ``oldest_ms`` and expires as the floor rises by over a day, if any."""
         since_ms = max(oldest_ms, arrival_ms_of((await self._segments.refresh(space)).floor))
         at_ms = arrival_ms_of(self._retention.floor_at(trusted_ms))
         if not since_ms or at_ms - since_ms <= DAY_MS:

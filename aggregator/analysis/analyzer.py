@@ -176,9 +176,8 @@ class Analyzer:
         )
 
     def _group_and_model(self, lang: str) -> tuple[str, Model]:
-        group = language_group(lang)
-        if group not in self._models:
-            group = FALLBACK_GROUP
+        own = language_group(lang)
+        group = own if own in self._models else FALLBACK_GROUP
         return group, self._models[group]
 
     def space_of(self, lang: str) -> str:

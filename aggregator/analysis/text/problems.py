@@ -1,7 +1,7 @@
 """Problems of a text that an extractor delivered: no text, cut, markup, another language than declared. Pure.
 
-A text counts as cut if words follow the last sentence end of its last line, or if it ends as a teaser does:
-with "read more" anywhere, with "more to follow" as a sentence of its own.
+A text counts as cut if words follow the last sentence end of its last line, or if it ends with "read more" or
+the sentence "more to follow", as a teaser does. "Read more: ..." after a long text begins a list of links.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from aggregator.domain import NO_PROBLEM, Problem
 MIN_UNFINISHED_WORDS = 6
 MIN_LINE_WORDS = 12  # a shorter last line without a sentence end is a byline, credit or caption
 UNSPACED_CHARS_PER_WORD = 2
-_TAIL_CHARS, _TEASER_CHARS = 400, 80
+_TAIL_CHARS, _TEASER_CHARS, _LONG_CHARS = 400, 80, 1_200  # the last: 200 words
 _SENTENCE_END = re.compile("[.!?؟۔।。！？｡။។](?:(?<=[。！？｡။។])|[\\s\"'”’»›）)\\]」』]*(?=\\s|$))")
 _OMISSION = re.compile(r"(?:\.\.\.|…|\[\+\d+ chars)[\W_]*$", re.IGNORECASE)
-_CLOSING = re.compile(r"[\W_]+$")
 _PART_END = re.compile(rf"{_SENTENCE_END.pattern}|[\n(\[【—–|]")
 _TEASERS = tuple(unaccented(fold(phrase)) for phrase in table("teaser", ""))
+_LINKS = re.compile(rf"(?is)(\n|{_SENTENCE_END.pattern})\W*(?:{'|'.join(table('teaser', ''))})[:：].*")
 _NOTICES = frozenset(unaccented(fold(phrase)) for phrase in table("continuation", ""))
 _UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}]")
 
@@ -38,9 +38,10 @@ def text_problems(text: str, lang: str, declared: str | None, had_markup: bool =
 
 def is_cut(text: str, lang: str) -> bool:
     """Whether a text ends before its end."""
-    tail = text[-_TAIL_CHARS:].rstrip()
+    tail = text[-_TAIL_CHARS:]
+    tail = (tail if len(text) < _LONG_CHARS else _LINKS.sub(r"\1", tail)).rstrip()
     last = tail[-_TEASER_CHARS:]
-    end = unaccented(fold(_CLOSING.sub("", last)))
+    end = unaccented(fold(re.sub(r"[\W_]+$", "", last)))
     if _OMISSION.search(last) or end.endswith(_TEASERS) or _PART_END.split(end)[-1].strip(" ¡*•") in _NOTICES:
         return True
     earlier, _, last_line = tail.rpartition("\n")

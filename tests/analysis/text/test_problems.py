@@ -167,6 +167,39 @@ def test_a_text_that_ends_before_its_end_is_cut(name: str) -> None:
     assert text_problems(CUT[name], name[:2], None) == Problem.cut
 
 
+LONG = "The ferry of Estmark runs again on Monday, and the pier has been repaired by the town. " * 15
+LINKS = "Captain of the new ferry of Estmark on the storm that broke the pier and much else"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        f"Read more: {LINKS}",
+        f"\nREAD MORE:\n\n{LINKS}\n\n{LINKS}",
+        "\n\nREAD MORE:",
+        f"\n* Mehr lesen: {LINKS}",
+        f"“I will stay.” Leer más: {LINKS}",
+    ],
+)
+def test_links_after_a_long_text_are_not_its_end(end: str) -> None:
+    """With a colon; a button without one hides the rest."""
+    assert text_problems(LONG + end, "en", None) == NO_PROBLEM
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{LONG}The captain of the new ferry from the harbour said\n\nRead more:\n{LINKS}",
+        f"{LONG}\n\nRead more",
+        f"The ferry runs again. Read more: {LINKS}",
+        "The ferry runs again. Read more:",
+    ],
+)
+def test_a_text_before_links_may_be_cut(text: str) -> None:
+    """It is judged by its own end."""
+    assert text_problems(text, "en", None) == Problem.cut
+
+
 @pytest.mark.parametrize("text", ["", " \n\t"])
 def test_a_headline_alone_is_empty(text: str) -> None:
     """Blanks are no text."""

@@ -37,6 +37,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     except (NotFound, StoreUnavailable) as error:
         if missing := " or ".join(repr(side) for side in sides if isinstance(side, str)):
             error.args = (f"There is no file {missing}, and as an id: {error}",)
+        else:
+            error.args = (f"{error} Two files need none with --store memory.",)
         raise
     for key, side, name in zip(("a", "b"), sides, (args.first, args.second), strict=True):
         if not isinstance(side, str):

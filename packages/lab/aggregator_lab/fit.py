@@ -197,7 +197,8 @@ def texts_of_group(
                 progress(groups[group])
             yield text, lang
     if not groups:
-        raise InvalidInput("No row has a text or a title" + column_hint(without_text, "text"))
+        hint = column_hint(without_text, "text") if without_text else ": there are no rows."
+        raise InvalidInput(f"No row has a text or a title{hint}")
     if group not in groups:
         counts = ", ".join(f"{name} ({count})" for name, count in groups.most_common())
         raise InvalidInput(f"group: no article is in {group!r}; the groups of these articles are {counts}.")

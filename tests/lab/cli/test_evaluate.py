@@ -201,6 +201,20 @@ def test_own_data_is_judged_by_the_protocol_of_its_columns(
     assert counted in printed.out
 
 
+@pytest.mark.parametrize("content", ["", "id,title,text\n"])
+def test_own_data_without_rows_have_no_protocol(
+    content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence says so; ``fit`` names no columns that the user could map."""
+    file = tmp_path / "own.csv"
+    file.write_text(content, encoding="utf-8")
+
+    assert run("evaluate", "own", str(file)) == 2
+    assert capsys.readouterr().err == f"aggregator: {file}: no articles found.\n"
+    assert run("fit", str(file), "--group", "en", "--out", str(tmp_path / "en.model")) == 2
+    assert capsys.readouterr().err == "aggregator: No row has a text or a title: there are no rows.\n"
+
+
 def test_own_data_with_another_header_case_is_refused_with_the_names(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

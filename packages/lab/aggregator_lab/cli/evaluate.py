@@ -55,11 +55,13 @@ def own(args: argparse.Namespace, settings: Settings) -> int:
     """Run the protocol that fits the columns of the files, and say which."""
     input_check.check_formats(args.files)
     rows = list(itertools.islice(read_rows(args.files, args.column, report=False), input_check.COLUMN_ROWS))
+    if not rows:
+        raise InvalidInput(f"{', '.join(args.files)}: no articles found.")
     columns = {column for row in rows for column, value in row.items() if value is not None}
     if options := input_check.mapped_names(sorted(columns), COLUMNS):
         raise InvalidInput(f"Names of columns are in lower case; map these with {options}.")
     wanted, name = next(item for item in PROTOCOLS_BY_COLUMNS.items() if columns.issuperset(item[0]))
-    if rows and not wanted and columns.isdisjoint(CONTENT_FIELDS):
+    if not wanted and columns.isdisjoint(CONTENT_FIELDS):
         named = listed(list(dict.fromkeys(column for row in rows for column in row)))
         raise InvalidInput(
             f"The columns are {named}; map them. Articles: --column text=NAME, with id, title, source and "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from aggregator.analysis.text.language import detect_language
@@ -49,18 +49,8 @@ class EditResult:
 
     def as_json(self) -> dict[str, Any]:
         """All values."""
-        share = self.share
-        return {
-            "lang": self.lang,
-            "edit": self.edit,
-            "copies": self.copies,
-            "found": self.found,
-            "share": None if share is None else round(share, 4),
-            "target": TARGETS[self.edit],
-            "other": self.other,
-            "needless": self.needless,
-            "missed": self.missed,
-        }
+        share = None if self.share is None else round(self.share, 4)
+        return asdict(self) | {"share": share, "target": TARGETS[self.edit]}
 
 
 async def evaluate(stream: DuplicateStream, count: int, seed: int = 0) -> list[EditResult]:

@@ -247,6 +247,11 @@ def test_a_table_without_a_column_to_compare(tmp_path: Path) -> None:
         ),
         ("a.csv", b"<!doctype html><p>Hello", "The file is HTML or XML;"),
         ("a.csv", b'{\n  "id": "1"\n}', "The file is JSON over several lines or an array;"),
+        (
+            "a.csv",
+            b'\xef\xbb\xbf{"id": 1, "text": "The ferry runs again."}\n',
+            "It is lines of JSON; name it .jsonl.",
+        ),
         ("a.json", b"id,title,text\n1,A,B\n", "The file is CSV;"),
         ("a.json", "id,title\n".encode("utf-16"), "The file is UTF-16"),
         ("a.gz", gzip.compress(b"WARC/1.0\r\n", mtime=0), "The file is a web archive (WARC);"),
@@ -282,7 +287,12 @@ def test_what_the_run_reports_itself(name: str, content: bytes, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("invalid", "message"),
-    [(b"{,", "not JSON"), (b"[]", "found list"), (b"[" * 100_000, "not JSON"), (b"\xff", "not JSON")],
+    [
+        (b"{,", "not JSON"),
+        (b"[]", "found list"),
+        (b"[" * 100_000, "not JSON"),
+        (b"\xff", "not JSON in UTF-8"),
+    ],
 )
 def test_an_invalid_line_costs_no_other(
     tmp_path: Path, invalid: bytes, message: str, capsys: pytest.CaptureFixture[str]

@@ -59,6 +59,8 @@ def check_formats(files: Sequence[str]) -> None:
         problem = jsonl.other_format(head)
         if not (problem or is_csv or _JSON_LINE(head)) and head.strip(jsonl.BOM + b" \r\n"):
             problem = "It is not gzip, Parquet or lines of JSON; name CSV files .csv or .tsv."
+        if not problem and is_csv and head.lstrip(jsonl.BOM + b" \r\n").startswith(b"{"):
+            problem = "It is lines of JSON; name it .jsonl."
         if problem and not (is_csv and problem.startswith(("The file is CSV", "The file is UTF-16"))):
             raise InvalidInput(f"{file}: {problem}")
 

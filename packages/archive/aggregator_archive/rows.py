@@ -203,7 +203,7 @@ def row_as_dict(row: RowOrError) -> dict[str, Any]:
     try:
         decoded = _decode_json(row) if isinstance(row, bytes) else row
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"The row is not JSON ({error}); expected one object per line.") from None
+        raise InvalidInput(f"The row is not JSON in UTF-8 ({error}); expected one object per line.") from None
     if not isinstance(decoded, dict):
         raise InvalidInput(f"Expected a JSON object, found {type(decoded).__name__}.")
     return decoded

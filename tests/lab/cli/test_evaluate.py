@@ -352,7 +352,7 @@ def test_relatedness_prints_a_table_or_json(tmp_path: Path, capsys: pytest.Captu
     assert weights[0].split() == ["weights", "bias", "cosine", "rarity", "terms", "days"]
     for line, fit in zip(weights[1:], ("fitted", "shipped"), strict=True):
         values = [result[fit]["bias"], *result[fit]["weights"]]
-        assert line.split() == [fit, *map(str, values)]
+        assert line.split() == [fit, *(f"{value:.2f}" for value in values)]
 
 
 @pytest.mark.parametrize("command", ["own", "pairs"])

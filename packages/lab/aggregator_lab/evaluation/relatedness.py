@@ -136,12 +136,14 @@ def format_table(result: Mapping[str, Any]) -> str:
     for row in result["languages"]:
         lines.append(f"{row['lang']:7} {row['pairs']:8,}" + "".join(f"{row[name]:10.3f}" for name in scores))
     lines += ["", f"{'expected':>8} {'pairs':>7} {'same':>9}"]
-    lines += [f"{row['expected']:8} {row['pairs']:7,} {row['same']:9}" for row in result["reliability"]]
+    lines += [f"{row['expected']:8.3f} {row['pairs']:7,} {row['same']:9.3f}" for row in result["reliability"]]
     found = [f"{name} {result[f'{name}_at_minimum']}" for name in ("precision", "recall")]
     lines += ["", f"left out, from the minimum, {result['minimum']}: {', '.join(found)}"]
     weights = f"{'weights':8} {'bias':>6}" + "".join(f"{name:>9}" for name in FEATURES)
     fits = [(name, result[name]["bias"], *result[name]["weights"]) for name in ("fitted", "shipped")]
-    return "\n".join([*lines, "", weights, *("{:8} {:6}{:9}{:9}{:9}{:9}".format(*fit) for fit in fits)])
+    return "\n".join(
+        [*lines, "", weights, *("{:8} {:6.2f}{:9.2f}{:9.2f}{:9.2f}{:9.2f}".format(*fit) for fit in fits)]
+    )
 
 
 def _fit(

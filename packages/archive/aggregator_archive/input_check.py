@@ -140,7 +140,7 @@ def _columns(file: str) -> Iterator[Sequence[str]]:
             yield import_optional(*rows.PYARROW).read_schema(file).names
         except rows.DAMAGED_PARQUET as error:
             raise InvalidInput(f"{file}: the Parquet file is damaged ({error}).") from None
-    else:
+    elif file != jsonl.STDIN:  # which can be read once
         for _, _, line in rows.numbered_rows([file]):
             with suppress(InvalidInput):
                 yield list(rows.row_as_dict(line))

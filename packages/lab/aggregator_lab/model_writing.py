@@ -57,7 +57,8 @@ def write(path: Path, fields: Mapping[str, Any], arrays: Mapping[str, npt.NDArra
 def check_writable(path: Path, *, makes_directory: bool = False) -> None:
     """Raise ModelError if the file cannot be created; ``makes_directory``: with its directory."""
     parent = next(each for each in path.absolute().parents if each.exists() or not makes_directory)
-    code = errno.EISDIR if path.is_dir() else 0 if parent.is_dir() else errno.ENOTDIR
+    code = 0 if parent.is_dir() else errno.ENOTDIR if parent.exists() else errno.ENOENT
+    code = errno.EISDIR if path.is_dir() else code
     if code or not os.access(parent, os.W_OK):
         raise _write_error(path, OSError(code or errno.EACCES, os.strerror(code or errno.EACCES)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import sys
 from pathlib import Path
@@ -245,7 +246,7 @@ def test_own_data_with_another_header_case_is_refused_with_the_names(
         ("", ("near-duplicates", "--plot", "a.gif"), "must end in .png or .svg"),
         ("", ("clusters", "--plot", "a.gif"), "must end in .png or .svg"),
         ("", ("clusters", "--plot", "gold/a.png"), "cannot be written here (Not a directory)"),
-        ("", ("near-duplicates", "--errors", "nowhere/e.jsonl"), "cannot be written here (Not a directory)"),
+        ("", ("near-duplicates", "--errors", "nowhere/e.jsonl"), "written here (No such file or directory)"),
         ("", ("near-duplicates", "--calibrate"), "give at most 1 labeled articles, not 2"),
         ("", ("duplicates", "--page", "gold/judge.html"), "cannot be written here (Not a directory)"),
         ("bm25s", ("related", "--compare", "bm25"), "BM25 needs bm25s, which is not installed"),
@@ -270,6 +271,19 @@ def test_what_a_result_needs_is_checked_before_the_work(
     assert run("evaluate", *options, file) == 2
     assert message in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["gold"]
+
+
+def test_standard_input_is_read_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Columns of an option are not looked for in it before; ``own`` looks at its columns first."""
+    row = json.dumps({"id": "1", "body": ORIGINAL["text"]}).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(row)))
+
+    assert run("evaluate", "own", "-") == 2
+    assert "own reads its input twice and cannot use standard input; name a file." in capsys.readouterr().err
+    assert run("evaluate", "duplicates", "-", "--column", "text=body", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["total"]["articles"] == 1
 
 
 @pytest.mark.parametrize("command", [("evaluate", "duplicates"), ("replay",)])

@@ -36,10 +36,8 @@ def compare_methods(args: argparse.Namespace, settings: Settings) -> int:
         gold, methods=args.method or default_methods(), levels=chosen, processes=args.processes
     )
     shares = methods.shares_without_common_ngram(gold, chosen)
-    if args.json:
-        print(json.dumps({"rows": as_json(results), "without_common_10gram": shares}))
-    else:
-        print(format_table(results, shares))
+    result = {"rows": as_json(results), "without_common_10gram": shares}
+    print(json.dumps(result) if args.json else format_table(results, shares))
     return EXIT_OK
 
 
@@ -47,7 +45,7 @@ def _check_names(option: str, given: Iterable[str] | None, known: Iterable[str])
     names = list(known)
     for name in given or ():
         if name not in names:
-            raise ConfigurationError(f"{option}: unknown value {name!r}; allowed: {', '.join(names)}.")
+            raise ConfigurationError(f"{option}: unknown value {name!r}; allowed: {'; '.join(names)}.")
 
 
 def as_json(rows: Sequence[MethodResult]) -> list[dict[str, Any]]:

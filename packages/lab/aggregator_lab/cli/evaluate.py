@@ -53,6 +53,8 @@ PROTOCOLS_BY_COLUMNS = {("text1", "text2"): "pairs", ("cluster",): "near-duplica
 
 def own(args: argparse.Namespace, settings: Settings) -> int:
     """Run the protocol that fits the columns of the files, and say which."""
+    if jsonl.STDIN in args.files:
+        raise InvalidInput("own reads its input twice and cannot use standard input; name a file.")
     input_check.check_formats(args.files)
     rows = list(itertools.islice(read_rows(args.files, args.column, report=False), input_check.COLUMN_ROWS))
     if not rows:

@@ -43,7 +43,7 @@ UNSUPPORTED_FORMATS = {
     rb"\s*\{\s*\n|\s*\[\s*[\n{]": (
         "The file is JSON over several lines or an array; write an object per line: `jq -c .`, `jq -c '.[]'`."
     ),
-    rb"sep=.\r?\n|[^\n{]*\b(id|title|headline|text|body|url)\b\"?[,;\t|][^\n{]*\n": (
+    rb"sep=.\r?\n|(?=[^\n{]*[,;\t|][^\n{]*\n)[^\n{]*\b(id|title|headline|text|body|url)\b\"?[,;\t|\r\n]": (
         "The file is CSV; write JSON lines. `aggregator dedupe FILE.csv --out DIR` reads files named .csv."
     ),
 }

@@ -74,6 +74,7 @@ def test_gzip_is_recognized_by_content(tmp_path: Path) -> None:
         (b"published\ttext\turl\n", "The file is CSV"),
         (b"published|text|url\n", "The file is CSV"),
         (b"sep=;\r\nnumber;body\r\n", "The file is CSV"),
+        (b'nr,"body"\r\n1,"The ferry, which runs again"\r\n', "The file is CSV"),
         (b"ARROW1\0\0\xff\xff\xff\xff", "The file is Feather"),
         (b"SQLite format 3\0", "or SQLite; write JSON lines"),
         (b"PAR1", "or `aggregator dedupe FILE --out DIR --load` reads it"),

@@ -1,9 +1,7 @@
 """Changes of stored events: a unit of work for one commit, and the actions of editors.
 
-A commit has new versions of events, change records and editor overrides. The leader's checkpoint
-(``consumer.py``) makes one, and so does an editor's action: it changes the events and adds an override,
-which the detector applies before its own next commit, so no later version of the event undoes the action.
-Every event that an action changed carries it in its audit trail.
+Every event that an action changed carries it in its audit trail; the detector applies its override before
+its own next commit (docs/design/event-detection.md, editors and the detector).
 """
 
 from __future__ import annotations
@@ -127,15 +125,17 @@ class EventUnitOfWork:
             self._extra_writes.append(Put(STORYLINES_KEY, encode_msgpack(self._storylines.entries)))
 
     async def remove_article(self, first_version: int, article_id: str, now_ms: int) -> None:
-        """Remove a deleted article from its event and from the events merged into that one."""
+        """Remove a deleted article from its event and those merged into that; another may have its id."""
         event_id = (await self._repository.event_ids_of([first_version])).get(first_version)
         if event_id is None:
             return
         event = await self.get(event_id)
         for id_ in [event_id, *(event.absorbed if event else ())]:
             holder = await self.get(id_)
-            if holder is not None and article_id in holder.items:
-                self.put(newsroom.remove_items(holder, [article_id]), "updated", now_ms)
+            item = items_of(holder).get(article_id) if holder else None
+            if holder is not None and item is not None and item.number in (0, first_version):
+                kept = replace(newsroom.remove_items(holder, [article_id]), removed=holder.removed)
+                self.put(kept, "updated", now_ms)
 
     def place(self, numbers: Mapping[str, int], into: Event | None) -> None:
         """Record for the detector where articles (``numbers``: of their first versions, by id) belong."""

@@ -1,12 +1,7 @@
 """Event detection on the live article stream: one leader reads, detects and saves checkpoints.
 
-**The article stream is the journal, the detector state a checkpoint.** ``poll`` reads the articles after the
-saved positions, feeds the detector, and saves state, positions, changed events and change records in one
-optimistic commit, which holds only while position and editor overrides are still those that were read. The
-loser of two leaders reads again, as the next leader does after a crash: event ids depend on articles alone.
-
-A checkpoint is written at the end of a call in which an event fired, merged or closed or an article was
-deleted, otherwise every ``checkpoint_interval_ms``. ``{events}state``: ``BurstDetector.dump``, compressed.
+Why nothing is lost: docs/design/life-of-an-event.md. A checkpoint is written at the end of a call in which
+an event fired, merged or closed or an article was deleted, otherwise every ``checkpoint_interval_ms``.
 """
 
 from __future__ import annotations
@@ -49,7 +44,7 @@ ITEMS_PER_READ = 100
 # Articles per ``poll``, 0.5 s of work: then the state is saved (the work of some hundred), the lease renewed.
 ITEMS_PER_POLL = 2000
 CHECKPOINT_INTERVAL_MS = 10_000
-STATE_KEY = b"{events}state"
+STATE_KEY = b"{events}state"  # ``BurstDetector.dump``, compressed
 FORMAT_BYTE = b"\x02"
 # Commit attempts of one checkpoint while editors keep changing the overrides.
 MAX_SAVE_ATTEMPTS = 16

@@ -133,10 +133,9 @@ def title_of(event: Event) -> str:
     return event.title or ", ".join(event.terms) or "(no headline)"
 
 
-def newest_figures(event: Event, title: str = "", lang: str = "") -> str:
-    """What two outlets report by now where a headline, or its own, is outdated: "newest figure: 31 dead"."""
-    title, langs = (title, (lang,)) if title else (event.title, event.languages)
-    found = chain(*(newer_figures(title, lang, event.tolls).items() for lang in langs))
+def newest_figures(event: Event) -> str:
+    """What two outlets report by now where its headline is outdated: "newest figure: 31 dead"."""
+    found = chain(*(newer_figures(event.title, lang, event.tolls).items() for lang in event.languages))
     said = ", ".join(f"{number:,} {kind}".replace(",", "\u202f") for kind, number in sorted({*found}))
     return f"newest figure: {said}" if said else ""
 

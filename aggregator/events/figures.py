@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
+from operator import itemgetter
 
 from aggregator.analysis.source import outlet_key
 from aggregator.analysis.text.lexicon import table
@@ -36,13 +37,20 @@ Figure = tuple[int, int, str, int]
 Toll = tuple[int, str, int]  # when it was reported first in ms, kind, number
 
 
-def figures_over_time(headlines: Iterable[Said]) -> dict[str, list[Figure]]:
-    """By kind that two outlets count: its numbers in order of their first report, the last ones."""
-    return {
-        kind: [(n, *reports[0], _outlets(reports)) for n, reports in values.items()][-MAX_VALUES:]
-        for kind, values in _reports(headlines).items()
-        if _outlets(chain(*values.values())) >= MIN_OUTLETS
-    }
+def figures_over_time(headlines: Iterable[Said], known: Sequence[Toll] = ()) -> dict[str, list[Figure]]:
+    """By kind that two outlets count: its numbers in order of their first report, the last ones.
+
+    A ``known`` toll whose first outlet says another number by now is without outlet at that time.
+    """
+    found = _reports(headlines)
+    counted = [kind for kind, values in found.items() if _outlets(chain(*values.values())) >= MIN_OUTLETS]
+    counted += [kind for _, kind, _ in known if kind not in counted]
+    series = {k: {n: (n, *r[0], _outlets(r)) for n, r in found.get(k, {}).items()} for k in counted}
+    for at_ms, kind, number in known:
+        _, first_ms, _, outlets = series[kind].get(number, (0, at_ms + 1, "", 0))
+        if at_ms < first_ms:
+            series[kind][number] = number, at_ms, "", outlets
+    return {kind: sorted(values.values(), key=itemgetter(1))[-MAX_VALUES:] for kind, values in series.items()}
 
 
 def new_tolls(headlines: Iterable[Said], known: Sequence[Toll]) -> list[Toll]:

@@ -2,9 +2,6 @@
 
 {events}e:<id> is one event, {events}top-stories the largest stories of the last hours (``detection/
 top_stories.py``); the other keys: docs/design/data-model.md.
-
-Two writers, the leader's checkpoint and an editor's action, commit (``changes.py``) if position and
-overrides are still those that they read, so all versions have one order.
 """
 
 from __future__ import annotations

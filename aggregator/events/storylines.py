@@ -1,18 +1,14 @@
 """Storylines: events of one topic over days and weeks, linked when an event fires; their headlines. Pure.
 
-An event belongs to the storyline of the earlier event whose profile it resembles most: by cosine and common
-terms, since one word is not a topic (two accidents are a "crash").
-
-**Translations.** An event that reports what another one reported within a day in another language joins its
-storyline and does not alert. Terms are compared in Latin script; they agree if they are equal, or have a
-common start of at least five letters and at most three more. One name is not an event: three must agree.
+Two accidents are a "crash", so one common term is no topic, and one name no event (docs/design/
+event-detection.md). Terms of two languages agree if the longer ends within a few letters of their start.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, tzinfo
 from functools import lru_cache
@@ -30,6 +26,7 @@ from aggregator.events.detection.description import Candidate, rank_headlines
 from aggregator.events.detection.model import DetectedEvent
 from aggregator.events.detection.numbers import course_of, items_of, times_of
 from aggregator.events.event import Event
+from aggregator.events.figures import Toll, newer_figures
 from aggregator.store.decoding import decode_value
 from aggregator.time_units import DAY_MS
 
@@ -189,27 +186,39 @@ def headline_items(event: Event) -> list[str]:
     return sorted(items, key=lambda id_: event.claims.get(id_) or times[id_])[-MAX_HEADLINES:]
 
 
-def headline_alternatives(records: Sequence[ArticleRecord], current_title: str) -> list[ArticleRecord]:
-    """The articles with the newest headline and the best ones, all different, the best first."""
-    titled = [*_by_headline(records).values()]
+def headline_alternatives(
+    records: Sequence[ArticleRecord], current_title: str, tolls: Sequence[Toll] = ()
+) -> list[ArticleRecord]:
+    """The articles with the newest headline and the best ones, all different, the best first.
+
+    None whose headline says a figure that is outdated by ``tolls``.
+    """
+    titled = [r for r in _by_headline(records).values() if not newer_figures(r.title, r.lang, tolls)]
     ranked = _ranked(titled)
     found: list[ArticleRecord] = []
     taken = [_terms(current_title, titled[0].lang)] if titled else []
-    for record in (*sorted(ranked, key=lambda record: record.publication_ms)[-1:], *ranked):
+    for record in (*titled[-1:], *ranked):
         terms = _terms(record.title, record.lang)
-        is_other = (len(terms & t) <= MAX_RESEMBLANCE * len(terms | t) > 0 for t in taken)
-        if record.title != current_title and all(is_other):
+        if record.title != current_title and all(_are_other(terms, known) for known in taken):
             found.append(record)
             taken.append(terms)
     return sorted(found[:MAX_ALTERNATIVES], key=ranked.index)
 
 
-def newest_of_outlets(records: Iterable[ArticleRecord], current_title: str) -> list[ArticleRecord]:
-    """Return up to 3 articles with other headlines: the newest of each outlet, then its second."""
+def newest_of_outlets(
+    records: Collection[ArticleRecord], current_title: str, originals: Mapping[str, str] | None = None
+) -> list[ArticleRecord]:
+    """Return up to 3 articles with other headlines: the newest of each outlet, then its second.
+
+    Of a copy, whose original ``originals`` names, only one that says something else than its original.
+    """
     found, ranks = list[tuple[int, ArticleRecord]](), Counter[str]()
-    others = _by_headline(records)
+    others, terms = _by_headline(records), {r.id: _terms(r.title, r.lang) for r in records}
     others.pop(normalize(strip_desk_prefix(current_title)), None)
     for record in reversed(others.values()):
+        original = (originals or {}).get(record.id)
+        if original in terms and not _are_other(terms[record.id], terms[original]):
+            continue
         ranks[source := outlet_key(record.source)] += 1
         found.append((ranks[source], record))
     return [record for _, record in sorted(found, key=itemgetter(0))[:MAX_NEWEST]]
@@ -218,10 +227,14 @@ def newest_of_outlets(records: Iterable[ArticleRecord], current_title: str) -> l
 def _by_headline(records: Iterable[ArticleRecord]) -> dict[str, ArticleRecord]:
     """By headline the first article that has it, in order of publication: who repeats it gets no credit."""
     found = dict[str, ArticleRecord]()
-    for record in sorted(records, key=lambda record: record.publication_ms):
+    for record in sorted(records, key=lambda record: record.version_ms):
         found.setdefault(normalize(strip_desk_prefix(record.title)), record)
     found.pop("", None)
     return found
+
+
+def _are_other(terms: frozenset[str], others: frozenset[str]) -> bool:
+    return len(terms & others) <= MAX_RESEMBLANCE * len(terms | others) > 0
 
 
 def _terms(title: str, lang: str) -> frozenset[str]:

@@ -15,6 +15,7 @@ from aggregator.events.consumer import CHECKPOINT_INTERVAL_MS, STATE_KEY, Detect
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.items import MAX_PER_MINUTE
 from aggregator.events.detection.model import BurstRule, DetectedEvent, LearningStatus
+from aggregator.events.detection.numbers import items_of
 from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import Event
 from aggregator.events.repository import CHANGES_KEY, EVENT_RETENTION_MS, POSITION_KEY, EventRepository
@@ -375,6 +376,24 @@ async def test_a_deleted_article_is_removed_from_its_event(
     assert not event.title.endswith(victim.replace("a", "report"))
     change_payloads = [payload for _, payload in await store.stream_tail(CHANGES_KEY, 100)]
     assert b"report" not in b"".join(change_payloads)
+
+
+@pytest.mark.parametrize("polls_between", [0, 1])
+async def test_another_article_under_the_id_of_a_deleted_one_joins_the_event(
+    store: Store, repository: EventRepository, index: FakeIndex, polls_between: int
+) -> None:
+    """A reused id is a deletion and an article, in one checkpoint or two."""
+    index.burst(18)
+    detector = detector_over(store)
+    await detector.poll(index, at(18))
+    index.add(19, kind="deleted", first_version=index.items[0].first_version, id="a0", title="", terms=())
+    for _ in range(polls_between):
+        await detector.poll(index, at(19))
+    number = index.add(20, id="a0").number
+    for minute in (20, 40):
+        await detector.poll(index, at(minute))
+        (event,) = await repository.list_events()
+        assert items_of(event)["a0"].number == number and event.size == 18 and event.removed == ()
 
 
 async def test_articles_of_a_merged_event_lead_to_the_surviving_one(

@@ -141,6 +141,17 @@ def test_each_number_has_its_first_report_and_its_outlets() -> None:
     assert [value for value, *_ in many["dead"]] == list(range(30 - MAX_VALUES, 30))
 
 
+def test_a_toll_remains_after_its_outlets_have_updated_their_headlines() -> None:
+    """At the time of its first report, with the outlets that say it by now."""
+    said = [(5, "Quay", {"dead": 65}), (3, "Mole", {"dead": 62})]
+
+    assert figures_over_time(said, [(1, "dead", 62)]) == {"dead": [(62, 1, "", 1), (65, 5, "Quay", 1)]}
+    assert figures_over_time(said[:1], [(1, "dead", 62), (4, "dead", 65)]) == {
+        "dead": [(62, 1, "", 0), (65, 4, "", 1)]
+    }
+    assert figures_over_time(said[1:], [(3, "dead", 62)]) == {"dead": [(62, 3, "Mole", 1)]}
+
+
 def test_a_toll_of_no_kind_counts_the_dead_where_another_headline_counts_dead() -> None:
     """The larger number of a headline is its toll; it is left out unless another headline counts dead."""
     said = [(1, "Quay", figures_in("Nine dead in quake", "en"))]

@@ -279,6 +279,36 @@ def test_a_headline_is_credited_to_the_first_article_that_has_it() -> None:
     assert [each.id for each in newest_of_outlets(articles, titles[1])] == ["a0"]
 
 
+def test_an_outdated_figure_is_no_alternative() -> None:
+    """Neither a lower toll nor one that was corrected; what one outlet counts more is none of the event."""
+    said = ("quake kills 9 in Wenlow", "toll of Wenlow now 62 dead", "army sent, 65 dead", "mayor resigns")
+    articles = [record(title, n, title) for n, title in enumerate(said)]
+
+    found = headline_alternatives(articles, CURRENT, [(0, "dead", 9), (1, "dead", 62)])
+    assert sorted(each.title for each in found) == sorted(said[1:])
+
+
+def test_of_a_copy_only_another_headline_is_new() -> None:
+    """It says something else than its original, or it is left out."""
+    said = ("fire in Wenlow tunnel traps buses", "Wenlow tunnel fire traps buses", "blaze under control")
+    articles = [record(f"a{n}", n, title) for n, title in enumerate(said)]
+
+    found = newest_of_outlets(articles, "", {"a1": "a0", "a2": "a0"})
+    assert [each.id for each in found] == ["a2", "a0"]
+    assert [each.id for each in newest_of_outlets(articles, "")] == ["a2", "a1", "a0"]
+
+
+def test_a_headline_is_as_new_as_its_version() -> None:
+    """An article that was updated in place with its first date has the newest headline."""
+    old = record("a0", 1, "fire in Wenlow tunnel")
+    updated = replace(
+        old, number=article_number_at(DAY + 10 * DAY_MS), title="blaze under control", published_at_ms=1
+    )
+    articles = [record("a1", DAY, "buses trapped"), updated]
+
+    assert [each.id for each in newest_of_outlets(articles, "")] == ["a0", "a1"]
+
+
 def test_their_number_is_limited() -> None:
     """An editor compares a few."""
     titles = [f"Wordone{n} wordtwo{n} wordthree{n} wordfour{n}" for n in range(9)]

@@ -1,8 +1,6 @@
 """Late articles: when they count, and what they may teach.
 
-One that arrives over a window after its date, undeclared or declared with a key of its source, may be there
-to hide an event. It teaches of times when its source was known, ``MAX_TAUGHT_PER_DAY`` of each source do: 3
-sources cannot hide the news of 24. With fewer than ``MIN_VOICES``, as of one wire, all late articles teach.
+3 sources cannot hide the news of 24. With fewer than ``MIN_VOICES``, as of one wire, all late articles teach.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """Merging of clusters that converge, and division of those that hold two topics. Events follow.
 
-**Fragments** (one names the town, one the victims) belong together if their key terms burst in the same
-documents (bursty features: Fung, Yu, Yu & Lu 2005); two events must also share half of their key terms.
-
-**Division.** A cluster is divided, and two are not merged, when their items tell two stories of one kind.
+The rules and their reasons: docs/design/event-detection.md. Bursty features: Fung, Yu, Yu & Lu 2005.
 """
 
 from __future__ import annotations

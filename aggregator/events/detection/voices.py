@@ -1,8 +1,6 @@
 """Voices: who published in which language in the last 7 days, and how many items of a story count.
 
-Where at least ``MIN_VOICES`` sources are known in a language, no voice counts with more items than a third
-of those that an event needs, a wire (``WIRE_A_DAY``) with what it publishes in a window. New sources of one
-site may be one voice. A subject of the day is a pair of names in the headlines of many voices.
+The rules: docs/design/event-detection.md. A subject of the day is a pair of names in many voices' headlines.
 """
 
 from __future__ import annotations

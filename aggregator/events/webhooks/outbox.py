@@ -1,9 +1,5 @@
 """Deliveries of webhooks: pending ones, their retry schedule, dead letters, history.
 
-{events}outbox      pending deliveries and the position in the change stream, one value
-{events}dead-calls  stream of deliveries that were given up, the newest 1,000
-{events}deliveries  stream of attempts with their results, the newest 2,000
-
 The dispatcher and the pages change the outbox; each change is committed only if it is still as it was read.
 """
 

@@ -162,9 +162,13 @@ class EventItem(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class EventItems:
-    """Stored articles of an event in order of time, headlines that an editor may choose, figures by kind."""
+    """Stored articles of an event in order of time, headlines that an editor may choose, figures by kind.
+
+    ``newest``: the latest headlines of different outlets; of a copy only one that says something else.
+    """
 
     items: tuple[EventItem, ...]
+    newest: tuple[EventItem, ...]
     alternatives: tuple[EventItem, ...]
     figures: Mapping[str, Sequence[Figure]]
 
@@ -195,7 +199,7 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
     """The articles of an event, read now. Raises StoreUnavailable."""
     facts, by_id = items_of(event), dict[str, EventItem]()
     said: list[Said] = []
-    records, compared = list[ArticleRecord](), set(storylines.headline_items(event))
+    records, compared = dict[str, ArticleRecord](), set(storylines.headline_items(event))
     for start in range(0, len(event.items), ARTICLES_PER_READ):
         ids = event.items[start : start + ARTICLES_PER_READ]
         stored = await service.articles.index.articles.get_many(ids)
@@ -219,15 +223,22 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
                 basis="published" if fact.claim_ms is None else "claimed" if fact.claim_ms else "arrived",
                 doubtful=fact.doubtful,
             )
-        records += [article.record for article in found if article.record.id in compared]
+        records |= {a.record.id: a.record for a in found if a.record.id in compared}
         await asyncio.sleep(0)  # 100 articles are 10 ms of the event loop
     in_order, firsts = sorted(by_id.values(), key=lambda i: (i.at_ms, i.arrived_ms)), dict[str, str]()
     for item in in_order:  # an original may have arrived, or been dated, after its copy
         if (text := item.copy_of or item.id) in by_id:
             first = firsts.setdefault(text, item.id)
             by_id[item.id] = replace(item, copy_of="" if first == item.id else first)
-    alternatives = [by_id[r.id] for r in storylines.headline_alternatives(records, event.title)]
-    return EventItems(tuple(by_id[i.id] for i in in_order), tuple(alternatives), figures_over_time(said))
+    copied_by = {id_: by_id[id_].copy_of for id_ in records}
+    newest = storylines.newest_of_outlets(records.values(), "", copied_by)
+    alternatives = storylines.headline_alternatives([*records.values()], event.title, event.tolls)
+    return EventItems(
+        items=tuple(by_id[item.id] for item in in_order),
+        newest=tuple(by_id[record.id] for record in newest),
+        alternatives=tuple(by_id[record.id] for record in alternatives),
+        figures=figures_over_time(said, event.tolls),
+    )
 
 
 async def get_items(request: web.Request, id_: str) -> EventItemsOut:

@@ -70,8 +70,7 @@ async def _render_report(
     sure.sort(key=lambda i: (claims.get(i.id) or i.at_ms, i.arrived_ms))  # old ones are not the newest
     by_id = {item.id: item for item in loaded.items}
     families = families_among(await service.articles.sources.report(), event.sources)
-    folded, found = fold_copies(sure), list[Development]()
-    entries = by_outlet(sure) if query.view == "outlets" else folded
+    entries, found = by_outlet(sure) if query.view == "outlets" else fold_copies(sure), list[Development]()
     is_long = event.last_seen_ms - event.first_seen_ms > DAY_MS
     if previous or following or (is_long and not event.merged_into):  # a merged one is in no storyline
         _, found = await load_storyline(service, event.story_id or event.id, zone)
@@ -90,7 +89,6 @@ async def _render_report(
         sure=sure,
         learning=await service.events.repository.learning(service.clock()),
         by_id=by_id,
-        newest=[entry.item for entry in folded[:-101:-1]],
         own=next((item for item in loaded.items if is_own(item.source)), None),
         is_own_source=is_own,
         zone=zone,
@@ -221,6 +219,8 @@ async def event_provenance(request: web.Request, service: Service, id_: str) -> 
 
     async def render(_: bytes) -> bytes:
         event, found, families = await load_event(service, id_)
+        sure = [i for i in (await request.app[EVENT_ITEMS].load(service, event)).items if not i.doubtful]
+        near = await _suggestions(service, event, sure) if event.status != "closed" else []
         return rendered(
             request,
             "event_provenance.html",
@@ -228,6 +228,7 @@ async def event_provenance(request: web.Request, service: Service, id_: str) -> 
             event=event,
             card=cards.make_card(event, service.clock()),
             found=found,
+            earlier=[r for _, rs in near for r in rs if r.publication_ms < event.first_seen_ms],
             families=families,
             independent=independent(event.sources, families),
         )

@@ -250,7 +250,8 @@ def add_items(event: Event, items: Mapping[str, Item], first: FirstReport | None
     if not items:
         return event
     reports = [event.first, first if first and first[1] in items else None]
-    reports += [(i.at_ms, id_, i.source) for id_, i in items.items() if event.first and not i.doubtful]
+    sure = {id_: i for id_, i in items.items() if not i.doubtful and (event.first or not event.items)}
+    reports += [(i.at_ms, id_, i.source) for id_, i in sure.items()]
     return replace(
         with_items(event, {**items_of(event), **items}, event.times[len(event.items) :]),
         first=min(filter(None, reports), key=itemgetter(0), default=None),

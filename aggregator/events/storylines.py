@@ -1,7 +1,6 @@
 """Storylines: events of one topic over days and weeks, linked when an event fires; their headlines. Pure.
 
-Two accidents are a "crash", so one common term is no topic, and one name no event (docs/design/
-event-detection.md). Terms of two languages agree if the longer ends within a few letters of their start.
+One common term is no topic, as two accidents are a "crash", and one name is no event.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from aggregator.events.detection.description import Candidate, rank_headlines
 from aggregator.events.detection.model import DetectedEvent
 from aggregator.events.detection.numbers import course_of, items_of, times_of
 from aggregator.events.event import Event
-from aggregator.events.figures import Toll, newer_figures
+from aggregator.events.figures import Toll, figures_in, newer_figures
 from aggregator.store.decoding import decode_value
 from aggregator.time_units import DAY_MS
 
@@ -42,8 +41,7 @@ MIN_COMMON_TERMS = 2
 TRANSLATION_MS = DAY_MS
 # A term is common to two profiles if it has at least this weight in both.
 COMMON_TERM_WEIGHT = 0.16
-# About 100 kB. A stream with one alert a day has 21 entries.
-MAX_ENTRIES = 500
+MAX_ENTRIES = 500  # about 100 kB; a stream with one alert a day has 21
 MAX_ALTERNATIVES = MAX_NEWEST = 3
 MAX_HEADLINES = 100
 # Two headlines whose terms have a larger Jaccard similarity say the same.
@@ -191,12 +189,13 @@ def headline_alternatives(
 ) -> list[ArticleRecord]:
     """The articles with the newest headline and the best ones, all different, the best first.
 
-    None whose headline says a figure that is outdated by ``tolls``.
+    None whose headline says a figure that is outdated by ``tolls``, or by that of the present headline.
     """
+    lang = records[0].lang if records else ""
+    if not newer_figures(current_title, lang, tolls):
+        tolls = (*tolls, *((0, kind, number) for kind, number in figures_in(current_title, lang).items()))
     titled = [r for r in _by_headline(records).values() if not newer_figures(r.title, r.lang, tolls)]
-    ranked = _ranked(titled)
-    found: list[ArticleRecord] = []
-    taken = [_terms(current_title, titled[0].lang)] if titled else []
+    ranked, taken, found = _ranked(titled), [_terms(current_title, lang)], list[ArticleRecord]()
     for record in (*titled[-1:], *ranked):
         terms = _terms(record.title, record.lang)
         if record.title != current_title and all(_are_other(terms, known) for known in taken):

@@ -929,6 +929,7 @@ async def test_articles_are_split_off_and_return(room: Newsroom) -> None:
     new_id = left.actions[-1].into or ""
     split = await room.events.get(new_id)
     assert (left.size, split.size, split.status) == (20, 20, "breaking") and "trial" in split.title
+    assert split.first and split.first[1] == trial[0]
     await room.tick(7)
     for i in range(5):
         room.stream.add(8 + i, "harbour bridge trial verdict")

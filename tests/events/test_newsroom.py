@@ -388,6 +388,7 @@ def test_an_earlier_article_that_an_editor_adds_is_the_first() -> None:
     assert newsroom.add_items(told, {"b": early._replace(doubtful=True)}).first == late
     assert newsroom.add_items(told, {"0": early._replace(at_ms=EVENT_MS)}).first == late
     assert newsroom.add_items(replace(told, first=None), {"b": early}).first is None
+    assert newsroom.add_items(newsroom.split_off(told, act("move_items")), {"b": early}).first == added.first
 
 
 def test_what_editors_kept_apart_is_known_by_the_history() -> None:

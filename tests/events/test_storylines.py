@@ -286,6 +286,8 @@ def test_an_outdated_figure_is_no_alternative() -> None:
 
     found = headline_alternatives(articles, CURRENT, [(0, "dead", 9), (1, "dead", 62)])
     assert sorted(each.title for each in found) == sorted(said[1:])
+    found = headline_alternatives(articles, "Village mourns its 61 dead", [(0, "dead", 9)])
+    assert sorted(each.title for each in found) == sorted(said[1:])
 
 
 def test_of_a_copy_only_another_headline_is_new() -> None:

@@ -1,6 +1,6 @@
 """Deliveries of webhooks: pending ones, their retry schedule, dead letters, history.
 
-The dispatcher and the pages change the outbox; each change is committed only if it is still as it was read.
+Each change of the outbox is committed only if it is still as it was read.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from aggregator.analysis.source import is_own, own_outlets
 from aggregator.events import selection
+from aggregator.events.days import is_split_off
 from aggregator.events.detection.numbers import course_of
 from aggregator.events.event import Event, title_of
 from aggregator.http.handlers.event_views import EventItem
@@ -195,7 +196,7 @@ def make_card(event: Event, now_ms: int, since_ms: int | None = None) -> Card:
         severity=selection.severity(event, now_ms),
         growth=selection.growth(event, now_ms),
         is_ours=any(map(is_own, event.sources)) if own_outlets() else None,
-        is_new=now_ms - selection.news_ms(event) < NEW_MS,
+        is_new=now_ms - selection.news_ms(event) < NEW_MS and not is_split_off(event),
         came_since=(
             selection.since_handled(event) if since_ms is None else selection.came_since(event, since_ms - 1)
         ),

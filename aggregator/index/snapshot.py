@@ -6,13 +6,9 @@ key may be present in several; **the newest segment that has a value for it is r
 to the writable segment, so a check of its values, together with the check that it is still open, covers the
 whole stack.
 
-**Sketch width** (docs/design/segments.md, "Sketch buckets"): absent for 18 bits, "18>19" while entries are
-moved, "19" ... "24". It is read together with the buckets and checked by every commit that decides or adds.
-So no writer appends to buckets that have been moved, and no decision misses an entry.
-
-**Full sketch keys** keep their newest entries only (docs/decisions/0039-bounded-sketch-keys.md): an insert
-that finds ``FULL_KEY_ENTRIES`` of one of its keys replaces the bucket by one with the newest
-``KEPT_KEY_ENTRIES``. So a length may come back, and a bucket of that many entries is compared by value.
+The sketch width (docs/design/segments.md, "Sketch buckets") is read together with the buckets and checked by
+every commit, so no decision misses an entry that was moved. A full sketch key loses its older entries
+(docs/decisions/0039-bounded-sketch-keys.md), so its length may come back, and it is compared by value.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ A segment is under one tag, so on one node of a cluster. The **head** of a space
 live segments and the floor, the lowest article number that is kept. It is only a hint: every read of a
 segment includes its ``closed`` key, so an outdated head costs one more read (docs/design/segments.md).
 
-**Counting** costs no round trip: articles whose number ends in k zero bits, which are random, are sampled:
-8 bytes, the number with its low bits replaced by k, appended by the commit of the article.
+They are counted by a sample: an article whose number ends in k random zero bits appends it with k there.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Clock guard: the time that retention goes by, and a refusal of writes under an implausible wall clock.
 
-What a wrong wall clock destroys cannot be brought back, so nothing that destroys goes by it
-(docs/design/segments.md, "A wrong clock"). The store holds two times: ``trusted_ms``, which gains at most
-``CATCH_UP_RATE`` ms per ms that a process was running or suspended, and ``seen_ms``, the latest wall clock
-that was plausible. Each process advances the trusted time from what it read, in a compare-and-write, so any
-number of them raise it no faster than one.
+The store holds two times (docs/design/segments.md, "A wrong clock"): ``trusted_ms`` and ``seen_ms``, the
+latest wall clock that was plausible. Each process advances the trusted time from what it read, in a
+compare-and-write, so any number of them raise it no faster than one.
 
     {clock}trusted    ``TrustedTime``; absent until the first article is stored
 """

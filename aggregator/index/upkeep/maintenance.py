@@ -1,12 +1,8 @@
 """Index maintenance: retention, compaction and rehash of all spaces, as a sequence of short steps.
 
-The caller may stop between any two steps: progress is in the store, and two processes at once are harmless.
-
-**Retention.** A segment that spans the retention period is sealed even if it is not full. A frozen segment
-below the floor is dropped; ``closed`` stays for readers of the stream that were away.
-
-**The sweep** (docs/design/segments.md) removes records, texts, bindings and states that dropping leaves once
-their article is older, by the trusted time, than the retention period plus two grace periods.
+The caller may stop between any two steps: progress is in the store, and two processes at once are harmless
+(docs/design/segments.md). Of a dropped segment ``closed`` stays for readers of the stream that were away. The
+sweep waits for two grace periods after the retention period.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The source of an article: the one answer to "who published it?".
 
-It is the name that the crawler sends; without one the account or the host of the URL. Two names are one
-source if their ``source_key`` is equal.
+It is the name that the crawler sends, by its ``source_key``; else the account or the host of the URL.
 
     >>> site_of("https://www.gazette.example/pool"), site_of("https://t.me/s/Gazette/7")
     ('gazette.example', 't.me/gazette')

@@ -10,10 +10,8 @@ it is the multi-index hashing of Norouzi, Punjani & Fleet, CVPR 2012, propositio
 differs in at least ``t_i + 1`` bits in *every* block, so in at least ``r + 1`` bits: a contradiction. The sum
 cannot be smaller: one that differs in exactly ``t_i + 1`` bits of each block would be missed.
 
-With ``r = m * q + a`` (0 <= a < m) we take ``t = q`` for blocks 0..a and ``q - 1`` for the others. Keys read:
-
-    radius      0    1    2    3    4    5    6    7
-    4x16        1    2    3    4   20   36   52   68
+With ``r = m * q + a`` (0 <= a < m) we take ``t = q`` for blocks 0..a and ``q - 1`` for the others. With 4
+blocks 1, 2, 3, 4, 20, 36, 52, 68 keys are read for a radius of 0 to 7.
 
 Entries keep the **remainder**, the bits of the other blocks (``split``). The distance is that of the
 remainders plus the bits flipped in the key (``ProbePlan``).

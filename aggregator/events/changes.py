@@ -24,7 +24,7 @@ from aggregator.events.detection.model import (
     Mute,
     is_same_story,
 )
-from aggregator.events.detection.numbers import Item, items_of
+from aggregator.events.detection.numbers import Item, arrivals_of, items_of
 from aggregator.events.event import EditorAction, Event, EventSummary
 from aggregator.events.repository import (
     CHANGES_KEY,
@@ -205,6 +205,7 @@ class EventUnitOfWork:
             others = [newsroom.remove_items(e, gone) for e in absorbed_by_editors if e.merged_into]
             event = newsroom.rejoin(detected, saved, others)
             if saved.work_status == "published" and event.headline_id not in ("", saved.headline_id):
+                at_ms = max(at_ms, *arrivals_of(event), *(action.at_ms for action in event.actions))
                 changed = EditorAction("choose_headline", "", at_ms, event.id, item=event.headline_id)
                 event = newsroom.record_action(event, changed)
         for id_ in detected.absorbed:

@@ -153,6 +153,8 @@ def separate(survivor: Event, absorbed: Event, merge: EditorAction) -> tuple[Eve
     own = {n: merge.before[n] for n in ("assignee", "work_status") if is_theirs and n in merge.before}
     gone = {a.id for a in absorbed.actions if survivor.id not in (a.event, a.into)}
     actions = tuple(a for a in survivor.actions if a.id not in gone or survivor.id in (a.event, a.into))
+    if own.get("work_status", survivor.work_status) != "published":
+        actions = tuple(a for a in actions if a.actor or a.at_ms < merge.at_ms)
     survivor = replace(survivor, notes=notes, actions=actions, **own)  # type: ignore[arg-type]
     status = "closed" if survivor.status == "closed" else merge.before.get("status", survivor.status)
     kept = tuple(id_ for id_ in survivor.absorbed if id_ not in (absorbed.id, *absorbed.absorbed))

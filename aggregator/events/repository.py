@@ -207,11 +207,11 @@ def merge_chain(summaries: Mapping[str, EventSummary], event_id: str) -> list[st
 def story_event_ids(summaries: Mapping[str, EventSummary], story_id: str) -> list[str]:
     """Ids of the events of a storyline in order of detection, without those merged into others."""
     found = [
-        (summary.detected_at_ms, id_)
+        (summary.detected_at_ms, summary.first_seen_ms, id_)
         for id_, summary in summaries.items()
         if (summary.story_id or id_) == story_id and summary.merged_into is None
     ]
-    return [id_ for _, id_ in sorted(found)]
+    return [id_ for *_, id_ in sorted(found)]
 
 
 def event_key(event_id: str) -> bytes:

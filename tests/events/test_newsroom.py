@@ -342,10 +342,14 @@ def test_the_history_of_a_merge_is_in_order_and_leaves_with_it() -> None:
         replace(STORM, actions=own[:2]), replace(wind, actions=theirs), merge
     )
     note = EditorAction("note", "Ada", EVENT_MS + 7, "e1", id=7)
-    after, _ = newsroom.separate(newsroom.record_action(merged, note), absorbed, merge)
+    renamed = EditorAction("choose_headline", "", EVENT_MS + 6, "e1", item="a4", id=8)
+    told = newsroom.record_action(newsroom.record_action(merged, note), renamed)
+    after, _ = newsroom.separate(told, absorbed, merge)
+    published, _ = newsroom.separate(replace(told, work_status="published"), absorbed, merge)
 
     assert [action.id for action in merged.actions] == [1, 2, 3, 4, 5, 6]
     assert [action.id for action in after.actions] == [1, 3, 5, 6, 7]
+    assert [action.id for action in published.actions] == [1, 3, 5, 6, 7, 8]
 
 
 def test_what_was_before_an_undone_action_can_be_undone() -> None:

@@ -1,11 +1,9 @@
 """Clusters: single-pass clustering of the window's items by centroid, never by chains of neighbors.
 
-A cluster is the items of the last window that joined it and the sums of their term weights, its centroid. An
-item's similarity to it is the cosine between the item's terms and those sums, both weighted by how
-distinctive each term is *now* (``Baseline.weight``). Clusters whose centroids have converged are merged.
-
-An inverted index (``postings.py``) finds candidates. Products are summed term by term in a fixed order, and
-no set is iterated where order matters: equal input gives equal bytes.
+The centroid is the sums of the term weights of the items of the last window. An item's similarity to it is
+the cosine between its terms and those sums, both weighted by how distinctive each term is *now*
+(``Baseline.weight``). Products are summed term by term in a fixed order, and no set is iterated where order
+matters: equal input gives equal bytes.
 """
 
 from __future__ import annotations

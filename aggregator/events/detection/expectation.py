@@ -1,7 +1,4 @@
-"""Expectation of a cluster: the items usual for it at this time of the week; burst weights of terms.
-
-It is scaled by the present volume of the other documents in the languages of the cluster.
-"""
+"""Expectation of a cluster: the items usual for it at this time of the week; burst weights of terms."""
 
 from __future__ import annotations
 

@@ -114,6 +114,18 @@ async def test_the_digest_of_a_desk_is_a_feed(service: Service, client: Client, 
     await get(client, "/v1/events.atom?digest=true", 404)
 
 
+async def test_a_merge_is_named_until_it_is_undone(service: Service, client: Client) -> None:
+    """With its editor; a handover too."""
+    at_ms = MIDNIGHT_MS + 3 * HOUR_MS
+    undo = EditorAction("undo", "Nora", at_ms, "flood", of=1, id=2)
+    for id_, more in (("storm", ()), ("flood", (undo,))):
+        merge = EditorAction("merge", "Nora", at_ms, f"{id_} alert", into=id_, id=1)
+        await store(service, id_, HOUR_MS, 2 * HOUR_MS, actions=(merge, *more))
+    for path in ("/days/2026-11-05?time_zone=UTC", "/days?since=2026-11-05T00:00Z"):
+        page = await get(client, path)
+        assert 'merged with <a href="/events/storm%20alert">' in page and "flood%20alert" not in page
+
+
 async def test_only_what_broke_that_day_is_new(service: Service, client: Client, week: None) -> None:
     """Not the articles that an editor split off, nor what is muted."""
     await store(service, "quiz", 10 * HOUR_MS, 11 * HOUR_MS)

@@ -1,9 +1,8 @@
 """Backfill: copies stored articles into other spaces, for a migration or after a change of the settings.
 
-``Backfill.from_store`` examines every record of the serving spaces. An article that is missing in the shadow
-spaces is analyzed from its stored text. Articles that are there already cost a read, so a backfill can be
-interrupted and repeated, with the same result. ``Backfill.from_articles`` takes the texts from files instead.
-Both run under the bulk throttle.
+``Backfill.from_store`` analyzes the stored texts of the articles that are missing in the shadow spaces,
+``Backfill.from_articles`` takes the texts from files. Articles that are there already cost a read, so both
+can be interrupted and repeated. They run under the bulk throttle.
 """
 
 from __future__ import annotations

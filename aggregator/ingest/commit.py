@@ -1,8 +1,7 @@
 """Commit plans and their execution: records first, then one atomic commit per article, then clean-up.
 
-``PendingArticle`` lives as long as the request and keeps the article's number and record across retries;
-``CommitPlan`` is the immutable decision of one attempt. An article whose commit found the store changed is
-**conflicted**: the pipeline looks it up and decides it again.
+``PendingArticle`` keeps the article's number and record across attempts, ``CommitPlan`` is the decision of
+one. An article whose commit found the store changed is **conflicted**: it is looked up and decided again.
 """
 
 from __future__ import annotations

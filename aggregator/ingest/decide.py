@@ -43,7 +43,7 @@ from aggregator.index.candidates import build_candidates
 from aggregator.index.lookup import LookupResult
 from aggregator.ingest.commit import CommitPlan, PendingArticle
 from aggregator.ingest.dual_write import DualWriter
-from aggregator.ingest.identity import has_common_text, is_other_source
+from aggregator.ingest.identity import fills_stub, has_common_text, is_other_source
 from aggregator.store.base import Transaction
 from aggregator.time_units import HOUR_MS, format_rfc3339
 
@@ -141,7 +141,7 @@ class Decider:
         if case.current is bindings[0] and _is_repeat(case, case.current):
             return await self._plan_repeat(case, case.current)
         known = case.current.binding.outcome
-        if _former_article(case) is not None or not (known.keep and known.text_is_article):
+        if _former_article(case, is_copy=True) is not None or not (known.keep and known.text_is_article):
             return await self._plan_insert(case, case.current)  # what nobody has is decided by its new text
         return await self._plan_update(case, case.current)
 
@@ -155,7 +155,9 @@ class Decider:
         old = replaced.binding if replaced is not None else None
         if replaced and old and outcome.group(0) == old.group and outcome.keep <= old.outcome.keep:
             return await self._plan_update(case, replaced)  # unlike that version, but like its copies
-        former = _former_article(case)
+        former = _former_article(case, is_copy=outcome.match is not None)
+        if replaced and old and former is None and old.outcome.keep and old.outcome.text_is_article:
+            return await self._plan_update(case, replaced)  # a stub with a text of its own
         led_group = next((c.canonical[1] for c in case.candidates if c.canonical[0] == id_), 0)
         led_group = 0 if replaced is not None else led_group
         if led_group and outcome.match is not None:
@@ -313,10 +315,10 @@ class Decider:
         )
 
 
-def _former_article(case: _Decision) -> ReplacedArticle | None:
-    """What the id stood for, if the article has next to nothing in common with it."""
-    stored = case.snapshot.record(case.newest_number) if case.bindings else None
-    if stored is None or has_common_text(stored, case.pending.analysis):
+def _former_article(case: _Decision, *, is_copy: bool) -> ReplacedArticle | None:
+    """What the id stood for, if next to nothing of it is left, or it was a stub and becomes a copy."""
+    stored, later = case.snapshot.record(case.newest_number) if case.bindings else None, case.pending.analysis
+    if stored is None or (has_common_text(stored, later) and not (is_copy and fills_stub(stored, later))):
         return None
     verdict = case.bindings[0].binding.outcome.verdict
     return ReplacedArticle(stored.title, stored.source, stored.published_at_ms, verdict)

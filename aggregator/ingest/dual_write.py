@@ -1,8 +1,6 @@
 """Dual writes: during a migration every commit to the serving spaces is copied to the shadow spaces.
 
-The decision is copied: same article number, first version and verdict, index entries of the shadow space's
-own fingerprint. One id is made equal in a commit that succeeds only if the shadow binding is unchanged, until
-nothing differs; a number that left is marked dead even if it never was there. So it may be interrupted and
+The decision is copied, with index entries of the shadow space's own fingerprint. It may be interrupted and
 run by several processes at once (docs/design/index-migration.md).
 """
 

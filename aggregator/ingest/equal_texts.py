@@ -1,8 +1,7 @@
 """Equal texts under different language tags: the later article follows the one that is stored.
 
-A space is looked up alone, and a short text is in the space of its declared language. So an article whose
-``text_key`` one of another language has is analyzed in that language; if their texts are equal then, it is
-looked up and stored there, as if it had been declared so (docs/decisions/0050-equal-texts.md).
+An article whose ``text_key`` one of another language has is analyzed in that language; if their texts are
+equal then, it is looked up and stored there (docs/decisions/0050-equal-texts.md).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """What an id means when it is posted again: the same article, another one, or another source's. Pure.
 
-A text that has next to nothing in common with the version stored is a **reused id**: another article. An id
-belongs to the source that posted it first: what another source posts under it, a copy, too, is stored under
-``SOURCE:ID``, unless both are of one page. Corrected articles and live pages keep more than
-``COMMON_SHARE``: of 946 pairs of unrelated articles of one source 6 % share as much, of 217 natural copies
-95 %; 4 % of 854 pairs of headlines are as like as ``MIN_HEADLINE_SIMILARITY``, and all of 69 copies. In doubt
-an id is reused: that costs a former version, the other error an article.
+A text that has next to nothing in common with the version stored, or makes a copy of a stub, is a **reused
+id**: another article. An id belongs to the source that posted it first: what another source posts under it,
+a copy, too, is stored under ``SOURCE:ID``, unless both are of one page. Corrected articles and live pages
+keep more than ``COMMON_SHARE``: of 946 pairs of unrelated articles of one source 6 % share as much, of 217
+natural copies 95 %; 4 % of 854 pairs of headlines are as like as ``MIN_HEADLINE_SIMILARITY``, and all of 69
+copies. In doubt an id is reused: that costs a former version, the other error an article.
 """
 
 from __future__ import annotations
@@ -41,6 +41,12 @@ def has_common_text(former: ArticleRecord, later: Analysis) -> bool:
         similarity = title_similarity(former.title, former.lang, later.title, later.lang)
         return similarity >= MIN_HEADLINE_SIMILARITY or overlap.containment >= 0.5
     return overlap.shared - len(headlines[0] & headlines[1]) >= COMMON_SHARE * own
+
+
+def fills_stub(former: ArticleRecord, later: Analysis) -> bool:
+    """Whether ``later`` is the text of an article that was stored as a headline, or with hardly more."""
+    own = [each.sketch.size - len(headline_shingles(each)) for each in (former, later)]
+    return own[0] < MIN_SHINGLES <= own[1]
 
 
 def is_foreign(pending: PendingArticle, snapshot: Snapshot, binding_key: bytes) -> bool:

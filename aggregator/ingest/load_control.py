@@ -1,8 +1,7 @@
 """Load control: interactive requests take precedence over bulk work, in this process and across processes.
 
 While interactive articles arrive, bulk work (batches, imports, reindexing) runs in small slices, one at a
-time per process, each followed by a pause in proportion to its duration; it always keeps its share of the
-time (docs/design/load-control.md). Priorities of the operating system do not reach the store.
+time per process (docs/design/load-control.md). Priorities of the operating system do not reach the store.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@
     decide          one article after another, each on a snapshot in which those before it are stored already
     write, commit   one write of the records, then the commits
 
-While batch n of a request is decided, batch n + 1 is looked up and batch n - 1 committed; what a prefetched
-snapshot lacks is replayed onto it, or it is looked up again (docs/design/commit-protocol.md).
+While batch n is decided, n + 1 is looked up and n - 1 committed (docs/design/commit-protocol.md).
 """
 
 from __future__ import annotations

@@ -6,9 +6,8 @@
     decide    new, related or duplicate                                  ingest.decide, dedup.verdict (pure)
     commit    the record, then one atomic commit                         ingest.commit, index.transactions
 
-A commit succeeds only if nothing that its decision relied on has changed; otherwise the article is looked up
-again (docs/design/commit-protocol.md). Interactive articles that arrive while a batch is processed form the
-next batch, callers round-robin; a cancelled caller interrupts no write.
+A commit succeeds only if nothing that its decision relied on has changed (docs/design/commit-protocol.md).
+Interactive articles that arrive while a batch is processed form the next one; no caller interrupts a write.
 """
 
 from __future__ import annotations

@@ -201,6 +201,28 @@ async def test_a_copy_that_nobody_keeps_is_decided_by_its_next_text(
     assert [answer.created for answer in answers] == [True] * 4
 
 
+@pytest.mark.parametrize("lang", ["en", "de", "ru", "zh"])
+@pytest.mark.parametrize("stub", ["", "..."])
+async def test_a_stub_that_becomes_a_copy_is_decided_anew(newsroom: Core, lang: str, stub: str) -> None:
+    """Though its headline stays; with a text of its own it is the same article as before."""
+    (title, report), (headline, other) = SUBJECTS[lang]
+    stub = stub and (other[:8] if lang == "zh" else " ".join(other.split()[:3]))
+    both = f"{report} {other}"
+    posts = ("wire", title, both), ("a", headline, stub), ("a", headline, both)
+    answers = [
+        await newsroom.ingest.submit(Article(id_, title=head, text=text, lang=lang, source=f"Outlet {id_}"))
+        for id_, head, text in (*posts, ("b", headline[::-1], stub), ("b", headline[::-1], other[::-1]))
+    ]
+
+    assert [answer.outcome.keep for answer in answers[:3]] == [True, True, False]
+    assert answers[2].outcome.match and answers[2].outcome.match.canonical_id == "wire"
+    assert answers[2].replaces and answers[2].replaces.title == headline
+    assert [(answer.outcome.verdict, answer.created) for answer in answers[3:]] == [
+        ("new", True),
+        ("new", False),
+    ]
+
+
 async def test_a_small_change_of_a_copy_that_nobody_keeps_changes_nothing(newsroom: Core) -> None:
     """It stays in its group, as the same article."""
     await newsroom.post("a", story(1, 40), source="A")

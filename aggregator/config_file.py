@@ -1,9 +1,6 @@
 """Configuration file: a TOML document whose top-level keys are settings; read into values with their lines.
 
-    retention_days = 30              # the name of a setting, as in the table of docs/configuration.md
-    store_texts = true
-
-The keys are checked by ``settings.resolve``, together with variables and options.
+They are checked by ``settings.resolve``, together with variables and options.
 """
 
 from __future__ import annotations

@@ -108,7 +108,11 @@ class InvalidApiKey(Unauthenticated):
 
 
 class Forbidden(AggregatorError):
-    """The caller's key does not permit this request."""
+    """The caller's key does not permit this request, or this ``field`` of an article."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class StoreUnavailable(AggregatorError):

@@ -165,7 +165,7 @@ def test_the_example_is_valid() -> None:
     """deploy/policy-profiles.toml does what its comments say."""
     profiles = load_policy_profiles(str(EXAMPLE), Policy())
 
-    assert profiles.names == ("default", "agency", "republisher")
+    assert profiles.names == ("default", "agency", "newsroom", "republisher")
     assert profiles.select("", "coastline agency").policy.updates_are_new
     assert profiles.select("", "news.mirror.example").name == "republisher"
     assert profiles.select("", "blog.agency-mirror.example").name == "default"

@@ -124,7 +124,8 @@ def bind_source(request: web.Request, article: Article) -> Article:
     if own is None and (article.source or len(sources) > 1):
         raise Forbidden(
             f"source: this key is restricted to {', '.join(sources)}, which excludes "
-            f"{article.source[:200]!r}."
+            f"{article.source[:200]!r}.",
+            "source",
         )
     return replace(article, source=own or sources[0])
 

@@ -218,6 +218,26 @@ async def test_what_is_no_article_is_refused_alone() -> None:
     assert one == "articles: expected an array, found one object."
 
 
+async def test_an_article_that_the_key_excludes_is_refused_alone() -> None:
+    """Failing closed too: the key serves others; what excludes no part of the article is about the key."""
+    code = """
+        const { Client } = await import(process.argv[1]);
+        const problem = (field) => ({ status: 403, code: "forbidden", detail: "source: no.", field });
+        let field = "source";
+        globalThis.fetch = async (url) => String(url).includes("batch")
+          ? new Response(JSON.stringify({ error: problem(field) }))
+          : new Response(JSON.stringify(problem(field)), { status: 403 });
+        const log = { warn() {}, error() {} };
+        const client = new Client(process.argv[2], { log, onFailure: "closed" });
+        const kinds = [await client.submit({ id: "a" }), ...(await client.submitMany([{ id: "a" }]))];
+        field = undefined;
+        kinds.forEach((decision, n) => (kinds[n] = decision.kind));
+        kinds.push(await client.submit({ id: "a" }).catch((error) => error.name));
+        console.log(JSON.stringify(kinds));
+    """
+    assert await run_code(code, "http://a.example") == ["refused", "refused", "Rejected"]
+
+
 async def sent_dates(values: Sequence[object], zone: str) -> list[float | None]:
     """The times of ``published_at`` as the JavaScript client sends them, in seconds since 1970."""
     code = """

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from aiohttp import ClientResponse
@@ -12,6 +12,7 @@ from aiohttp import ClientResponse
 from aggregator.app import Service, open_service
 from aggregator.auth.api_keys import Role
 from aggregator.settings import Settings
+from aggregator_client import Client as NewsClient
 from tests.support.factories import story
 from tests.support.fake_service import Client, serving
 
@@ -309,3 +310,19 @@ async def test_a_delete_and_a_change_of_owner_at_the_same_moment(valkey_url: str
 
             assert (moved, deleted.status) in {(201, 204), (200, 403)}
             assert stored is not None and stored["source"] == "Radio"
+
+
+@pytest.mark.parametrize("on_failure", ["open", "closed"])
+async def test_clients_refuse_an_article_of_another_source(
+    keys: Keys, on_failure: Literal["open", "closed"]
+) -> None:
+    """Alone or in a batch, failing open or closed: the key serves the others."""
+    key = keys.bound["Authorization"].removeprefix("Bearer ")
+    own, foreign = {"id": "own", "text": OTHER_TEXT}, {"id": "foreign", "text": TEXT, "source": "Radio"}
+    async with NewsClient(str(keys.client.make_url("/")), key=key, on_failure=on_failure) as client:
+        decisions = [await client.submit(foreign), *await client.submit_many([own, foreign])]
+
+    assert [(each.verdict, each.keep, each.kind) for each in decisions] == [
+        ("refused", True, "refused"), ("new", True, ""), ("refused", True, "refused")
+    ]  # fmt: skip
+    assert all("restricted to Gazette" in each.problem for each in decisions[::2])

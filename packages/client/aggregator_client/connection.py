@@ -207,7 +207,7 @@ class Connection:
         """The error that matches the status of an answer."""
         problem = problem_of(answer.body)
         detail = problem.sentences if problem else f"The service answered with status {answer.status}."
-        if answer.status in (401, 403):
+        if answer.status in (401, 403) and not (problem and problem.field):  # of the article: its source
             needs_key = problem is not None and problem.code == "unauthenticated"
             denied = key_problem(self.url) if needs_key else f"The service denies access: {detail}"
             return ConfigurationError(denied)

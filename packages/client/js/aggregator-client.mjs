@@ -383,7 +383,8 @@ export class Client {
       const answer = await this._request("POST", path, line);
       result = decisionOf(parse(answer.text));
     } catch (error) {
-      if (error instanceof Rejected && error.status !== 401 && error.status !== 403) {
+      const isKey = error instanceof Rejected && [401, 403].includes(error.status) && !error.problem?.field;
+      if (error instanceof Rejected && !isKey) {
         return this._settle(rejection(error.message, error.problem));
       }
       result = /** @type {Error} */ (error);

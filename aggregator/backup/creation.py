@@ -76,9 +76,8 @@ def create_backup(url: str, directory: Path, summary: StoreSummary, now_ms: int)
             write_manifest(partial, manifest)
             flush_directory(partial)
             partial.rename(backup)
-        except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)  # of a run that failed
         flush_directory(directory)
         return backup, manifest
     finally:
@@ -111,7 +110,7 @@ def _check_space(directory: Path, needed_bytes: int) -> None:
 
 
 def remove_old_backups(directory: Path, keep: int) -> list[Path]:
-    """Delete all but the ``keep`` newest backups; those that were deleted. Raises OSError."""
+    """Delete all but the ``keep`` newest backups; those deleted. Raises OSError, as ``find_backups``."""
     old = find_backups(directory)[:-keep]
     for path in old:
         # Rename first: an interrupted deletion must not look like a backup.
@@ -176,9 +175,6 @@ class Manifest(msgspec.Struct, frozen=True):
         return f"{used}, {newer} the backup of {self.created}"
 
 
-_decoder = msgspec.json.Decoder(Manifest)
-
-
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write the manifest into a directory. Raises OSError."""
     encoded = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
@@ -189,7 +185,7 @@ def read_manifest(backup: Path) -> Manifest:
     """The manifest of a backup. Raises ConfigurationError if there is none that this version reads."""
     path = backup / MANIFEST_NAME
     try:
-        manifest = _decoder.decode(path.read_bytes())
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
     except OSError as error:
         raise ConfigurationError(f"backup: {path} cannot be read ({error.strerror}).") from None
     except msgspec.MsgspecError as error:
@@ -203,8 +199,16 @@ def read_manifest(backup: Path) -> Manifest:
 
 
 def find_backups(directory: Path) -> list[Path]:
-    """The complete backups in a directory, oldest first."""
-    return sorted(path.parent for path in directory.glob(f"{NAME_PREFIX}*Z/{MANIFEST_NAME}"))
+    """Complete backups, oldest first. Raises ConfigurationError if the newest has under half the articles."""
+    found = sorted(path.parent for path in directory.glob(f"{NAME_PREFIX}*Z/{MANIFEST_NAME}"))
+    articles = {path: sum(index.articles for index in read_manifest(path).indexes) for path in found}
+    if larger := [path.name for path in found if articles[path] > 2 * articles[found[-1]]]:
+        raise ConfigurationError(
+            f"directory: {found[-1]} has about {articles[found[-1]]:,} articles, less than half of the "
+            f"{max(articles.values()):,} of {', '.join(larger)}: was the store emptied or exchanged? Nothing "
+            "is deleted or restored: restore one by its path or, if so few are right, delete the larger ones."
+        )
+    return found
 
 
 def locate_backup(path: Path) -> Path:
@@ -227,11 +231,8 @@ def read_verified(backup: Path, file: BackupFile) -> Iterator[bytes]:
                 yield part
     except OSError as error:
         raise ConfigurationError(f"backup: {path} cannot be read ({error.strerror}).") from None
-    if size_bytes != file.bytes:
+    if (size_bytes, hashed.hexdigest()) != (file.bytes, file.sha256):
         raise ConfigurationError(
-            f"backup: {path} has {size_bytes:,} of {file.bytes:,} bytes; use another backup."
-        )
-    if hashed.hexdigest() != file.sha256:
-        raise ConfigurationError(
-            f"backup: {path} has changed since it was written (SHA-256); use another backup."
+            f"backup: {path} has changed since it was written (SHA-256; it has {size_bytes:,} of "
+            f"{file.bytes:,} bytes); use another backup."
         )

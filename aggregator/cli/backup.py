@@ -129,10 +129,6 @@ def _restore(args: argparse.Namespace, settings: Settings, backup: Path, manifes
             print(f"The former log is {former}; delete it when it is no longer needed.")
     for directory in sorted({(backup / model.name).parent for model in manifest.models}):
         print(f"Fitted models of the backup are in {directory}: models_dir must name them or the same ones.")
-    _print_next_steps(manifest, now_ms)
-
-
-def _print_next_steps(manifest: Manifest, now_ms: int) -> None:
     age_ms = now_ms - manifest.created_ms
     if age_ms > MAX_AHEAD_MS:
         print(

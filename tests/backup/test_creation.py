@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from aggregator.app import open_service
@@ -182,6 +183,32 @@ def test_the_newest_complete_backup_is_found(tmp_path: Path) -> None:
     assert read_manifest(tmp_path / "other") == manifest()
 
 
+@pytest.mark.parametrize(
+    ("counts", "is_right"),
+    [((7581, 7590, 0), False), ((900, 0, 0, 0), False), ((900, 450), True), ((), True)],
+)
+def test_backups_of_an_emptied_store_replace_no_larger_ones(
+    tmp_path: Path, counts: tuple[int, ...], is_right: bool
+) -> None:
+    """Neither as the newest one to restore nor by ``--keep``; one that names its path is restored."""
+    paths = [tmp_path / f"aggregator-2026010{day}T000000Z" for day in range(len(counts))]
+    for path, count in zip(paths, counts, strict=True):
+        path.mkdir()
+        indexes = [IndexSummary("en.0.0", "", count - count // 3), IndexSummary("zh.0.0", "", count // 3)]
+        write_manifest(path, msgspec.structs.replace(manifest(), indexes=indexes))
+
+    if is_right:
+        assert remove_old_backups(tmp_path, 1) == paths[:-1]
+        return
+    for refused in (lambda: locate_backup(tmp_path), lambda: remove_old_backups(tmp_path, 1)):
+        with pytest.raises(
+            ConfigurationError, match=r"about 0 articles, less than half .*restore one by its"
+        ):
+            refused()
+    assert all(path.exists() for path in paths)
+    assert locate_backup(paths[0]) == paths[0]
+
+
 @pytest.mark.parametrize("name", ["empty", "absent"])
 def test_a_directory_without_backups_is_refused(tmp_path: Path, name: str) -> None:
     """With its name."""
@@ -209,7 +236,7 @@ def test_damaged_json_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("data", "message"),
-    [(b"ab", "has 2 of 3 bytes"), (b"abd", "has changed since it was written"), (None, "cannot be read")],
+    [(b"ab", "it has 2 of 3 bytes"), (b"abd", "has changed since it was written"), (None, "cannot be read")],
 )
 def test_a_changed_file_is_refused(tmp_path: Path, data: bytes | None, message: str) -> None:
     """Lost, changed or missing."""

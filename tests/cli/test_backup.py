@@ -75,6 +75,33 @@ def test_a_full_store_is_backed_up_without_its_time(
     assert "is full" in said
 
 
+def test_an_emptied_store_replaces_no_backup(
+    valkey_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is backed up, and the older backup stays, until the operator deletes it."""
+    articles = tmp_path / "articles.jsonl"
+    articles.write_text(
+        '{"id": "mill", "text": "The old mill of Brackwater grinds flour again this autumn."}'
+    )
+    assert run("ingest", str(articles), "--store", valkey_url) == 0
+    backups = tmp_path / "backups"
+    assert run("backup", str(backups), "--store", valkey_url, "--keep", "1") == 0
+    (good,) = backups.glob("aggregator-*")
+    good = good.rename(backups / "aggregator-20260101T000000Z")
+    with direct_client(valkey_url) as client:
+        client.flushall()
+    capsys.readouterr()
+
+    for day in (2, 3):
+        assert run("backup", str(backups), "--store", valkey_url, "--keep", "1") == 2
+        made = Path(capsys.readouterr().out.strip())
+        assert good.is_dir()
+        assert run("restore", str(backups), "--check") == 2
+        assert f"less than half of the 1 of {good.name}: was the store emptied" in capsys.readouterr().err
+        made.rename(backups / f"aggregator-2026010{day}T000000Z")
+    assert run("restore", str(good), "--check") == 0
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

@@ -171,16 +171,17 @@ async def _check_index(service: Service) -> list[Finding]:
     made = f"was at {format_minute(made_ms)} UTC" if made_ms else "is unknown (`aggregator backup DIR`)"
     finding = ok if service.clock() - made_ms < 2 * DAY_MS else note  # as the alert BackupOverdue
     findings.append(finding("backup", f"The last complete backup of this store {made}."))
-    registry = await spaces.registry_of(store).read()
+    retention, expiring = service.background.maintenance.jobs.retention, list[Finding]()
     for space in service.articles.index.spaces:
-        found = await spaces.count_articles(store, space, registry.get(space, spaces.StoredSpace()))
+        found = await spaces.count_articles(store, space, spaces.StoredSpace())
         total += found.articles
         if found.articles:
             span = f"arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"
             findings.append(ok("index", f"{space}: about {found.articles} texts, {span}."))
-            retention, now_ms = service.background.maintenance.jobs.retention, service.clock()
-            if expiring := await retention.expiring(space, now_ms, found.oldest_ms):
-                findings.append(note("index", f"{expiring}, when the service starts with it."))
+            if what := await retention.expiring(space, service.clock()):
+                expiring.append(note("index", f"{what}, when the service starts with it."))
+    few = f"articles of one day at most expire; retention_days is {service.settings.retention_days:g}."
+    findings += expiring or [ok("index", f"When the service starts with these settings, {few}")]
     if total >= MIN_TEXTS_FOR_MEMORY_RATIO:
         per_text = f"{(await store.info()).memory_bytes / total:,.0f}"
         findings.append(ok("index", f"{per_text} bytes of memory per stored text, including the fixed part."))

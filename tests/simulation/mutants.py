@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from aggregator.domain import arrival_ms_of
@@ -546,7 +547,8 @@ def _(patch: Patch) -> None:
 
     async def greedy(self: Compactor, tag: bytes, numbers: Any) -> AsyncIterator[None]:
         writable = keys.tag(keys.space_of(tag), keys.segment_of(tag) + 1)
-        writable_numbers = (await self._read_dead_numbers(writable)).tolist()
+        marked = (await self._store.read([writable + keys.DEAD_NUMBERS]))[0]
+        writable_numbers = np.frombuffer(marked or b"", "<u8").tolist()
         for each_tag, dead in ((tag, numbers), (writable, writable_numbers)):
             async for step in original(self, each_tag, dead):
                 yield step

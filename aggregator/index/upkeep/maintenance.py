@@ -18,6 +18,7 @@ from aggregator.index.bindings import decode_binding
 from aggregator.index.segments import FLOOR_STEPS_PER_RETENTION, Retention, Segments, decode_samples
 from aggregator.index.upkeep.compaction import Compactor
 from aggregator.index.upkeep.sketch_rehash import SketchRehash
+from aggregator.index.upkeep.spaces import StoredSpace, count_articles
 from aggregator.store.base import Delete, Store, Transaction, ValueEquals
 from aggregator.time_units import DAY_MS, format_minute
 
@@ -39,11 +40,14 @@ class RetentionJob:
         self._retention = retention
         self.segments_dropped = 0
 
-    async def expiring(self, space: str, trusted_ms: int, oldest_ms: int = 0) -> str:
-        """What arrived since ``oldest_ms`` and expires as the floor rises by over a day, if any."""
-        since_ms = max(oldest_ms, arrival_ms_of((await self._segments.refresh(space)).floor))
+    async def expiring(self, space: str, trusted_ms: int) -> str:
+        """The articles that expire as the floor rises, if those of over a day do."""
+        since_ms = arrival_ms_of((await self._segments.refresh(space)).floor)
         at_ms = arrival_ms_of(self._retention.floor_at(trusted_ms))
-        if not since_ms or at_ms - since_ms <= DAY_MS:
+        if at_ms - since_ms > DAY_MS:  # seldom; counting reads a sample of the index
+            found = await count_articles(self._store, space, StoredSpace())
+            since_ms = max(since_ms, found.oldest_ms or at_ms)
+        if at_ms - since_ms <= DAY_MS:
             return ""
         span = f"from {format_minute(since_ms)} to {format_minute(at_ms)}"
         days = f"retention_days is {(self._retention.period_ms or 0) / DAY_MS:g}"

@@ -160,9 +160,8 @@ class CopyRule:
         """Whether the pair meets its requirements; ``headline_similarity`` is called only if it decides."""
         overlap = evidence.overlap
         rows = [row for row in self.rows(evidence) if self._shares_enough(overlap, (row,))]
-        if any(
-            overlap.opening >= row.opening or overlap.common_opening >= row.common_opening for row in rows
-        ):
+        opening, common_opening = overlap.opening, overlap.common_opening
+        if any(opening >= row.opening or common_opening >= row.common_opening for row in rows):
             return True
         headline = min((row.headline for row in rows), default=inf)
         return headline < inf and headline_similarity() >= headline

@@ -127,13 +127,10 @@ class PolicyProfiles:
     def __init__(
         self, default: Policy, profiles: Mapping[str, Policy] | None = None, rules: Sequence[SourceRule] = ()
     ) -> None:
-        profiles = profiles or {}
-        self.default = Profile(DEFAULT_PROFILE, default)
+        policies = {DEFAULT_PROFILE: default, **(profiles or {})}
+        self._by_name = {name: Profile(name, policy) for name, policy in policies.items()}
+        self.default = self._by_name[DEFAULT_PROFILE]
         self.rules = tuple(rules)
-        self._by_name = {
-            DEFAULT_PROFILE: self.default,
-            **{name: Profile(name, policy) for name, policy in profiles.items()},
-        }
         self._patterns = [
             (re.compile(translate(source_key(pattern))), self._by_name[rule.profile])
             for rule in rules

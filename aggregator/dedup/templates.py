@@ -35,9 +35,8 @@ def exchanged(overlap: OverlapEstimate, a: Comparable, b: Comparable) -> Literal
 def exchange_figures(overlap: OverlapEstimate, a: Comparable, b: Comparable) -> bool:
     """Whether two texts of equal length have ``MIN_FIGURES`` figures each, and none in common."""
     first, second = set(a.figures), set(b.figures)
-    return (
-        _may_be_fillings(overlap) and min(len(first), len(second)) >= MIN_FIGURES and first.isdisjoint(second)
-    )
+    have_enough = min(len(first), len(second)) >= MIN_FIGURES
+    return have_enough and first.isdisjoint(second) and _may_be_fillings(overlap)
 
 
 def exchange_names(overlap: OverlapEstimate, a: WeightedTerms, b: WeightedTerms) -> bool:

@@ -118,8 +118,7 @@ def compare_with_readers_versions(
         known = {word for record in readers for word in headline_units(record)}
         own = headline_units(subject)
         adds = sum(word not in known for word in own) / max(1, len(own))
-    # Not of an equal text, nor a page number: a headline that hardly occurs in its text is not about it.
-    may_contradict = (match.rule != "exact" or adds > 0) and subject.own_headline > AGREEING
+    is_text_known = match.rule == "exact" and adds == 0
     adds = round(adds, 2)
     may_follow = same_outlet and match.rule != "exact" and policy.name == "verified"
     if may_follow and estimate_overlap(subject.sketch, canonical.sketch).containment < HALF:
@@ -131,8 +130,10 @@ def compare_with_readers_versions(
         and 2 * adds * words > enough - canonical_words  # not what a kept member has already
         and shared_wording(canonical.sketch, [subject.sketch], width).words >= MOST
     )
-    updated = all(has_other_figures(subject, record, is_revision) for record in readers)
-    turned = all(is_reversed(subject, record) for record in readers)
+    updated = all(has_other_figures(subject, record, is_revision, is_text_known) for record in readers)
+    turned = all(is_reversed(subject, r) and (not is_text_known or contradicts(subject, r)) for r in readers)
+    # Not a page number: a headline that hardly occurs in its text is not about it.
+    may_contradict = not is_text_known and subject.own_headline > AGREEING
     is_news = may_contradict and all(contradicts(subject, record) for record in readers)
     if is_revision:
         is_news |= updated or turned or (is_correction(subject) and not any(map(is_correction, readers)))
@@ -159,14 +160,20 @@ def contradicts(later: Comparable, earlier: Comparable) -> bool:
     return said.isdisjoint(tokenizer.terms_of_words(replaced, later.lang) or replaced)
 
 
-def has_other_figures(later: Comparable, earlier: Comparable, is_revision: bool) -> bool:
-    """Whether a figure was replaced; of a revision also: whether its headline says one that was not said."""
+def has_other_figures(later: Comparable, earlier: Comparable, is_revision: bool, is_equal: bool) -> bool:
+    """Whether a figure was replaced; of a revision also: whether its headline says one that was not said.
+
+    Over an equal text: if the headlines are alike, or the earlier one says a figure that the text does not.
+    """
     if (is_replaced := figures_changed(later.figures, earlier.figures)) or not is_revision:
         return is_replaced
     said, before = (stated_figures(core_headline(each.title), each.lang) for each in (later, earlier))
-    return len(earlier.figures) < MAX_FIGURES and any(
-        figure_hash(f) not in earlier.figures for f in said - before
-    )
+    is_update = not is_equal or _lacks(later, before) or headline_similarity(later, earlier) >= HALF
+    return is_update and _lacks(earlier, said - before)
+
+
+def _lacks(article: Comparable, stated: set[str]) -> bool:
+    return len(article.figures) < MAX_FIGURES and any(figure_hash(f) not in article.figures for f in stated)
 
 
 def is_correction(article: Comparable) -> bool:
@@ -180,8 +187,7 @@ def is_reversed(later: Comparable, earlier: Comparable) -> bool:
     if later.lang != earlier.lang:
         return False
     first, second = (
-        [*tokenizer.words(article.title, article.lang), *(term for term, _ in article.terms)]
-        for article in (later, earlier)
+        [*tokenizer.words(a.title, a.lang), *(term for term, _ in a.terms)] for a in (later, earlier)
     )
     return bool(reversal(first, second, later.lang))
 
@@ -201,9 +207,8 @@ def is_notice(subject: Analysis, candidates: Sequence[Candidate]) -> bool:
 def confirmed_by_group(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -> list[Candidate]:
     """Return the candidates that ``subject`` repeats since copies of two outlets in a group share enough."""
     sharing = [c for c in candidates if shares_enough(subject, c.record, c.evidence, policy)]
-    confirming = confirming_groups(
-        (c.canonical[1], source_key(c.record.source) or c.record.number) for c in sharing
-    )
+    prints = ((c.canonical[1], source_key(c.record.source) or c.record.number) for c in sharing)
+    confirming = confirming_groups(prints)
     return [c for c in sharing if c.canonical[1] in confirming]
 
 

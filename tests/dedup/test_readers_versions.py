@@ -18,6 +18,12 @@ from aggregator.domain import Analysis, Article, ArticleRecord, Match, Outcome, 
 from tests.support.factories import edited, story
 
 ANALYZER, VERIFIED = Analyzer({"xx": HashedModel()}), Policy()
+TUNNEL = """The road tunnel to Estmark will cost 3.4 billion crowns, far more than the council had planned,
+the minister said on Monday. The rock below the sound is softer than the first drillings had shown, so that
+most of the way has to be lined with steel. The works begin in spring and will last until the end of the
+decade. Until then the ferries continue to run, the oldest of which is to be replaced next year. The
+opposition asked for a new tender. Fishermen fear for the spawning grounds of the herring and have announced
+a complaint."""
 SENTENCES = [f"{story(seed, 1)}" for seed in range(500)]
 
 
@@ -178,6 +184,31 @@ def test_a_number_word_that_only_the_later_headline_says_is_an_update() -> None:
     for known, title in ((f"{story(1)} At least 7 bridges are closed.", titles[0]), (first, "Seven closed")):
         again = compared(later, known, titles=(title, titles[1]), same_outlet=True)
         assert (again.updated_figures, again.keep) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "is_update"),
+    [
+        ("Ferry tunnel to cost 3.4 billion", "Five things to know about the Estmark tunnel", False),
+        ("Ferry tunnel to cost 3.4 billion", "You will not believe what this tunnel costs", False),
+        ("Quake kills two in Molvar", "Quake kills nine in Molvar", True),
+        ("Quake kills 2 in Molvar", "Molvar: toll rises to 14", True),
+        ("Molvar: two dead", "Quake: toll rises to fourteen", True),
+        ("Quake in Molvar: bridges closed", "Quake in Molvar: nine bridges closed", True),
+        ("Mayor of Molvar resigns", "Mayor of Molvar stays", True),
+    ],
+)
+def test_another_headline_over_an_equal_text_corrects_what_it_replaces(
+    first: str, later: str, is_update: bool
+) -> None:
+    """Of one outlet: what the text says as before, or an unlike headline adds, is no correction."""
+    before, now = (Article(id="x", title=title, text=TUNNEL, lang="en") for title in (first, later))
+    canonical = build_record(before, ANALYZER.analyze(before), 1, 1)
+
+    found = compare_with_readers_versions(
+        duplicate("exact"), ANALYZER.analyze(now), canonical, [], VERIFIED, True, True
+    )
+    assert (found.keep, found.updated_figures or found.reversed) == (is_update, is_update)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from math import inf
 
 import numpy as np
 import numpy.typing as npt
@@ -60,8 +59,7 @@ def policy_for_char_ngrams(policy: Policy) -> Policy:
     """Convert a policy for word shingles: counts in n-grams, plus chance overlap, same tolerance of edits.
 
     Small containments and openings are those of parts of a text, so only chance overlap is added; large ones
-    are those of edited texts. What an article adds decides nothing, since a misread word is no news: the
-    fuller version of a text is kept.
+    are those of edited texts. ``keep_if_adds`` remains: misread words, spread over a text, count little.
     """
     return replace(
         policy,
@@ -78,7 +76,6 @@ def policy_for_char_ngrams(policy: Policy) -> Policy:
         ),
         complete_containment=policy.complete_containment**STRONG_CONTAINMENT_EXPONENT,
         min_shared_shingles=policy.min_shared_shingles * NGRAMS_PER_WORD_SHINGLE,
-        keep_if_adds=inf,
     )
 
 

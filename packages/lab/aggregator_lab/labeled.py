@@ -65,17 +65,18 @@ def first_per_label(gold: Sequence[LabeledArticle], count: int | None) -> list[L
     return kept
 
 
-def merged_label(label: str) -> str:
-    """The label after ``SPOTSIGS_LABEL_MERGES``."""
-    return SPOTSIGS_LABEL_MERGES.get(label, label)
+def merged_labels(gold: Sequence[LabeledArticle]) -> list[str]:
+    """The label of each article, after ``SPOTSIGS_LABEL_MERGES`` if ``gold`` has all these labels."""
+    labels = [item.label for item in gold]
+    merges = SPOTSIGS_LABEL_MERGES if SPOTSIGS_LABEL_MERGES.keys() <= set(labels) else {}
+    return [merges.get(label, label) for label in labels]
 
 
 def labelings(gold: Sequence[LabeledArticle]) -> dict[str, dict[str, str]]:
-    """Label by article id: as given, and (if ``gold`` has one of these labels) merged."""
+    """Label by article id: as given, and (if that differs) merged."""
     found = {AS_LABELED: {item.article.id: item.label for item in gold}}
-    if not SPOTSIGS_LABEL_MERGES.keys().isdisjoint(found[AS_LABELED].values()):
-        found[MERGED] = {item.article.id: merged_label(item.label) for item in gold}
-    return found
+    merged = dict(zip(found[AS_LABELED], merged_labels(gold), strict=True))
+    return found | ({MERGED: merged} if merged != found[AS_LABELED] else {})
 
 
 def two_valued(value: Any) -> bool | None:

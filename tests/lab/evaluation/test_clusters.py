@@ -11,7 +11,7 @@ from aggregator.analysis.features import HashedModel
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator_lab.evaluation.near_duplicates import compare_partitions, evaluate_groups, format_groups_table
-from aggregator_lab.labeled import LabeledArticle
+from aggregator_lab.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle
 from tests.support.factories import edited, story
 
 ANALYZER = Analyzer({"xx": HashedModel()})
@@ -49,13 +49,20 @@ async def test_one_label_for_all_articles_lowers_completeness() -> None:
 
 
 async def test_overlapping_labels_are_merged_in_a_second_row() -> None:
-    """Files with labels of ``SPOTSIGS_LABEL_MERGES`` have a row per labeling."""
+    """Files with all labels of ``SPOTSIGS_LABEL_MERGES`` have a row per labeling, files with one do not."""
     labeled = [
         LabeledArticle(g.article, "Drink" if g.article.id == "0-1" else "Caffeine") for g in gold()[:3]
     ]
-    given, merged = await evaluate_groups(labeled, ANALYZER, policy=Policy())
+    targets = [*SPOTSIGS_LABEL_MERGES.values()]
+    others = [
+        LabeledArticle(Article(label, text=story(20 + targets.index(target))), label)
+        for label, target in SPOTSIGS_LABEL_MERGES.items()
+        if label != "Drink"
+    ]
+    given, merged = await evaluate_groups([*labeled, *others], ANALYZER, policy=Policy())
 
     assert mean(given.values("b_cubed_f1")) < mean(merged.values("b_cubed_f1")) == 1.0
+    assert len(await evaluate_groups(labeled, ANALYZER, policy=Policy())) == 1
 
 
 def test_agreement_of_a_split_group() -> None:

@@ -21,7 +21,7 @@ from aggregator_lab.evaluation.methods import COMMON_NGRAM_WORDS, MethodResult
 from aggregator_lab.evaluation.noise import CLEAN, NOISE_LEVELS, SINGLE_KINDS
 from aggregator_lab.evaluation.pair_scorers import METHOD_NAMES, default_methods
 from aggregator_lab.evaluation.pairs import load_pairs
-from aggregator_lab.labeled import first_per_label, load_labeled, merged_label
+from aggregator_lab.labeled import first_per_label, load_labeled, merged_labels
 
 
 def compare_methods(args: argparse.Namespace, settings: Settings) -> int:
@@ -112,8 +112,7 @@ def _load(args: argparse.Namespace, analyzer: Analyzer) -> features.FeatureData:
     def labeled(files: Sequence[str]) -> list[tuple[Analysis, str]]:
         gold = first_per_label(load_labeled(files, args.column) if files else [], args.per_label)
         found = analyses([item.article for item in gold])
-        labels = (merged_label(item.label) for item in gold)
-        return [(item, label) for item, label in zip(found, labels, strict=True) if item]
+        return [(item, label) for item, label in zip(found, merged_labels(gold), strict=True) if item]
 
     articles = read_articles(args.corpus, columns=args.column)
     sampled = articles[:: max(1, len(articles) // args.max)][: args.max]

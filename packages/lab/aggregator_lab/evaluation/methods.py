@@ -33,7 +33,7 @@ from aggregator_lab.evaluation.noise import CLEAN, NOISE_LEVELS, NoiseLevel, add
 from aggregator_lab.evaluation.pair_scorers import METHODS, TRANSFORMER_METHODS, default_methods, ngrams
 from aggregator_lab.evaluation.trained_encoders import TRAINED_METHODS, train
 from aggregator_lab.evaluation.vectors import FAISS, LIBRARIES, ScoredPairs
-from aggregator_lab.labeled import DEFAULT_LANG, LabeledArticle, merged_label
+from aggregator_lab.labeled import DEFAULT_LANG, LabeledArticle, merged_labels
 
 HALVES = ("even", "odd")  # clusters, in order of names
 CLUSTERINGS = ("union-find", "average", "leiden")
@@ -76,7 +76,7 @@ def evaluate(
 
     Raises ConfigurationError if a method's extra is missing, InvalidInput if a half has no copies to tune on.
     """
-    truth = _merged_labels(gold)
+    truth = merged_labels(gold)
     is_even = _is_even_cluster(truth)
     halves = [_select(truth, half) for half in (is_even, ~is_even)]
     if any(len(set(labels)) == len(labels) for labels in halves):
@@ -108,7 +108,7 @@ def _check_libraries(methods: Sequence[str]) -> None:
 
 def train_encoders(gold: Sequence[LabeledArticle], directory: Path) -> None:
     """Write a directory of weights for each of ``HALVES``, trained on its articles."""
-    truth = _merged_labels(gold)
+    truth = merged_labels(gold)
     even = _is_even_cluster(truth)
     for name, half in zip(HALVES, (even, ~even), strict=True):
         articles = [item.article for item, chosen in zip(gold, half.tolist(), strict=True) if chosen]
@@ -128,7 +128,7 @@ def evaluate_method(
         by_half = [METHODS[method](articles)] * 2
     seconds = time.process_time() - started
     memory_mb = _peak_mb() - memory_before_mb
-    labels, truth = [item.label for item in gold], _merged_labels(gold)
+    labels, truth = [item.label for item in gold], merged_labels(gold)
     return [
         MethodResult(
             level.name,
@@ -252,10 +252,6 @@ def pairwise_precision_recall_f1(
     return precision_recall_f1(
         pair_count(zip(truth, predicted, strict=True)), pair_count(predicted), pair_count(truth)
     )
-
-
-def _merged_labels(gold: Sequence[LabeledArticle]) -> list[str]:
-    return [merged_label(item.label) for item in gold]
 
 
 def _is_even_cluster(truth: Sequence[str]) -> npt.NDArray[np.bool_]:

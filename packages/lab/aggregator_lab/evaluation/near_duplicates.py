@@ -123,7 +123,8 @@ def _matched_id(answer: Answer | AggregatorError) -> str | None:
 
 FOOTNOTE = (
     "`dropped` counts only duplicates with keep: false. A copy matched to another label lowers P and is not "
-    "counted in R, whose base (TP + FN, see --json) therefore differs between rows."
+    "counted in R, whose base (TP + FN, see --json) therefore differs between rows. `labels merged` counts "
+    "labels of SpotSigs that share pages as one."
 )
 
 

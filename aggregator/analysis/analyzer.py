@@ -27,7 +27,7 @@ from aggregator.analysis.text.language import (
 from aggregator.analysis.text.markup import addresses, plain_text
 from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, stemmer
 from aggregator.analysis.text.normalization import core_headline, nfkc, without_headline
-from aggregator.analysis.text.problems import text_problems
+from aggregator.analysis.text.problems import is_cut, text_problems
 from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.analysis.vocabulary import NO_TERMS, Vocabulary
 from aggregator.domain import MAX_TEXT_WORDS, TERM_WEIGHT_STEPS, Analysis, Article
@@ -45,9 +45,9 @@ VOCABULARY_CAPACITY = 1 << 18  # 42,000 English articles have 203,000
 # Part of the space name: change it when this module computes other stored values for the same article.
 ANALYSIS_RECIPE = "analyse-9"
 _SAMPLE_CHARS = 600
-# Of a text in its ``text_key``: it finds texts that may be equal.
-_KEY_SAMPLE_CHARS = 100
+_KEY_SAMPLE_CHARS = 100  # of a text in its ``text_key``: it finds texts that may be equal
 _NO_LETTERS = re.compile("[\\W_\u02b9-\u02bd]+")  # also the apostrophes that are letters
+_CUT_FIGURE = re.compile(r"\d[\s.,…]*$")  # "2" of "27 million"
 _UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "km", "my"})
 
 
@@ -102,8 +102,7 @@ class Analyzer:
         if article.html and not text:
             extracted = extract_article(article.html)
             text = without_headline(extracted.text, title := title or extracted.title)
-        if NORMALIZED_CHARS_PER_CHAR * len(text) > MAX_TEXT_CHARS:
-            _check_length(text)
+        _check_length(text)
         headline, tag = core_headline(title), article.lang
         lang = article.known_lang or detect_language(f"{headline}\n{text[:_SAMPLE_CHARS]}", tag)
         group, model = self._group_and_model(lang)
@@ -114,8 +113,8 @@ class Analyzer:
         vocabulary = self._vocabulary_for(lang, model)
         vocabulary.words.max_new = vocabulary.terms.max_new = max_new_strings
         unit_ids = vocabulary.words.ids_of(in_title.units + in_text.units)
-        title_terms = vocabulary.term_ids(in_title, unit_ids[: len(in_title.units)])
-        text_terms = vocabulary.term_ids(in_text, unit_ids[len(in_title.units) :])
+        parts = np.split(unit_ids, [len(in_title.units)])
+        title_terms, text_terms = map(vocabulary.term_ids, (in_title, in_text), parts)
         ids = np.concatenate([title_terms, text_terms])
         ids = ids if len(ids) else vocabulary.terms.ids_of(in_title.words + in_text.words)
         found = addresses(f"{headline}\n{text}")
@@ -124,8 +123,7 @@ class Analyzer:
         fingerprint = fingerprint_from_sums(vocabulary.project(distinct, counts, weights))
         heaviest = vocabulary.top_terms(distinct, weights, MAX_TERMS + MINOR_TERMS)
         terms, minor_terms = _top_terms(heaviest, vocabulary.terms_of_ids(ids[:LEAD_TERMS]))
-        first_ids = vocabulary.term_ids(in_text, unit_ids[len(in_title.units) :], OPENING_UNITS)
-        first = set(vocabulary.terms_of_ids(first_ids))
+        first = set(vocabulary.terms_of_ids(vocabulary.term_ids(in_text, parts[1], OPENING_UNITS)))
         if not isinstance(model, FeatureModel | HashedModel):
             extracted_bits = model.fingerprint(f"{title}\n{text}", lang)
             fingerprint = fingerprint if extracted_bits is None else extracted_bits
@@ -137,6 +135,8 @@ class Analyzer:
         # Of Chinese the characters, since its segmentation depends on white space.
         hashed = " ".join(words).encode("utf-8", "surrogatepass") if lang == "zh" else word_hashes.tobytes()
         of_title, of_text = figures(headline, lang), figures(text, lang)
+        if len(words) >= SHORT_BELOW_WORDS and _CUT_FIGURE.search(text[-40:]) and is_cut(text, lang):
+            of_text.pop()  # a flash is not cut: it often has no full stop
         in_headline = None
         if in_text.terms is None and len(word_hashes) == len(units):  # a term for each unit
             in_headline = vocabulary.are_among(
@@ -238,6 +238,8 @@ def select_compared(title: tokenizer.SplitText, text: tokenizer.SplitText) -> tu
 
 def _check_length(text: str) -> None:
     """Raise InputTooLarge above ``MAX_TEXT_CHARS``, counted after normalization."""
+    if NORMALIZED_CHARS_PER_CHAR * len(text) <= MAX_TEXT_CHARS:
+        return
     length = sum(len(nfkc(text[i : i + _CHUNK_CHARS])) for i in range(0, len(text), _CHUNK_CHARS))
     if length > MAX_TEXT_CHARS:
         raise InputTooLarge(

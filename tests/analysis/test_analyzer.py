@@ -26,6 +26,7 @@ from aggregator.analysis.features import HashedModel
 from aggregator.analysis.shingles import build_sketch, estimate_overlap
 from aggregator.analysis.term_profile import story_terms
 from aggregator.analysis.text import tokenizer
+from aggregator.analysis.text.figures import figure_hash, figures
 from aggregator.domain import HEADLINE_MARK, MAX_TEXT_WORDS, TERM_WEIGHT_STEPS, Article, Sketch
 from aggregator.errors import InputTooLarge, NoText
 from tests.analysis.bulletins import bulletins
@@ -233,6 +234,27 @@ def test_unusable_articles_do_not_affect_the_others() -> None:
     )
 
     assert [isinstance(r, NoText) for r in results] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("end", "stated"),
+    [
+        ("had lost 2", []),  # of 27 million
+        ("had lost $27…", []),
+        ("had lost 27,", []),
+        ("had lost 27 million crowns in one year and", ["27000000"]),
+        ("had lost 27 million", ["27000000"]),
+        ("had lost 27 %", ["27%"]),
+        ("had lost 27.", ["27"]),
+    ],
+)
+def test_a_figure_in_which_a_text_is_cut_is_none(end: str, stated: list[str]) -> None:
+    """It is the beginning of another one; in a flash it is the news."""
+    flash = f"The hospitals in the north, where 9 wards are closed, said on Monday that both {end}"
+
+    for text, known in ((f"{story(1)} {flash}", stated), (flash, stated or figures(end))):
+        found = ANALYZER.analyze(Article(id="a", text=text, lang="en")).figures
+        assert found == tuple(figure_hash(figure) for figure in ["9", *known])
 
 
 def test_the_analyzer_is_picklable() -> None:

@@ -210,7 +210,6 @@ def positive_int(text: str) -> int:
 
 def duration_ms(text: str) -> int:
     """Milliseconds of a time span such as 24h. Raises ArgumentTypeError."""
-    found = parse_duration(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time span such as 30m, 24h or 7d")
+    if (found := parse_duration(text)) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time span in m, h, d or w, such as 30m or 7d")
     return found

@@ -42,7 +42,7 @@ def test_another_time_span_is_rejected(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError) as caught:
         duration_ms(text)
 
-    assert str(caught.value) == f"{text!r} is not a time span such as 30m, 24h or 7d"
+    assert str(caught.value) == f"{text!r} is not a time span in m, h, d or w, such as 30m or 7d"
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "+1", "1.0", "1e3", "1_000", "²", " 1"])

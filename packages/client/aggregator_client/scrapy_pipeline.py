@@ -28,18 +28,17 @@ downloads no more pages while those in processing exceed SCRAPER_SLOT_MAX_ACTIVE
 fails open does not answer, 8 items pass every 2 s.
 
 Dates may be RFC 3339, RFC 2822, Unix time or ``datetime``. One that cannot be read for certain, such as a
-local time without NEWSDEDUP_TIMEZONE, is omitted and counted as ``unread_date``.
+local time without NEWSDEDUP_TIMEZONE, is omitted and counted as ``unread_date``. An id that is no address
+gets the host of the item's URL before it: sites count from 1.
 
 The tag has ``verdict``, ``keep``, ``id`` and ``canonical_id`` of the Decision, the ids that are ``related``,
 and ``event_id``, ``adds``, ``updated_figures``, ``reversed``, ``problems`` and ``withdrawn`` of the answer.
 Each ``withdrawn`` id is logged as a warning and counted as ``newsdedup/withdrawn``: its text is no article,
-but a wall or notice. Crawl its page again, in the same crawl with ``dont_filter``.
-
-An id that is no address gets the host of the item's URL before it: sites count from 1.
+but a wall or notice. Crawl its page again, in the same crawl with ``dont_filter``. So is a copy under the id
+of another article, maybe a stub, as ``newsdedup/reused_id``: delete its row.
 
 Put the pipeline directly before the one that stores. When a later pipeline raises or drops the item, the
-reservation is removed, so that copies by other outlets are not duplicates of an article that was never
-stored. Needs Scrapy >= 2.14 and its asyncio reactor (the default).
+reservation is removed, so that other copies are no duplicates of it. Needs Scrapy >= 2.14 (asyncio reactor).
 
 No item passes unchecked unseen: each is counted in the crawl's stats (``newsdedup/checked`` and its parts by
 verdict, ``newsdedup/unchecked`` and its parts by reason such as ``newsdedup/unchecked/timeout``), reported by
@@ -81,9 +80,8 @@ _SETTINGS = frozenset(f"NEWSDEDUP_{name}" for name in (
     "URL", "KEY", "DUPLICATES", "ON_FAILURE", "DEADLINE", "RETRY_SECONDS", "HELD", "CONCURRENCY", "FIELDS",
     "POLICY", "TIMEZONE", "BACKFILL", "TAG_FIELD",
 ))  # fmt: skip
-# Decision on the item that passed last in this task, until the later pipelines have finished with it. Scrapy
-# sends the signals of an item from the task that runs its pipelines, with the first or the last item object,
-# which may be other objects than the one seen here.
+# Decision on the item that passed last in this task. Scrapy sends the signals of an item from the task that
+# runs its pipelines, with the first or the last item object, maybe not the one seen here.
 _passed: ContextVar[list[Decision] | None] = ContextVar("_passed", default=None)
 
 
@@ -172,6 +170,9 @@ class NewsDedupPipeline:
         for id_ in answer.withdrawn if answer else ():
             log.warning("the text of %s is no article; crawl its page again", id_)
             self._count("withdrawn")
+        if answer and answer.reused_id and not answer.keep:
+            log.warning("%s had another text, maybe a stub, and is a copy: delete its row", _name_of(article))
+            self._count("reused_id")
         if answer and not answer.keep and self._duplicate_mode == "drop":
             raise _dropped(article, _reason_to_drop(answer))
         _passed.set([decision])
@@ -296,8 +297,7 @@ def _reason_to_drop(answer: VerdictOut) -> str:
     found = " and ".join(name for name, differs in differences.items() if differs)
     problems = f" (problems: {', '.join(answer.problems)})" if answer.problems else ""
     reason = f"({answer.duplicate_of.rule}, adds {answer.adds}){found and f', with {found}'}{problems}"
-    earlier = "; its id was another article's, maybe a stub: delete its row" if answer.reused_id else ""
-    return f"duplicate of {answer.duplicate_of.canonical_id} {reason}{earlier}"
+    return f"duplicate of {answer.duplicate_of.canonical_id} {reason}"
 
 
 def _dropped(article: Mapping[str, Any], reason: str) -> DropItem:

@@ -99,11 +99,8 @@ class _Reader:
             where = f"rules, number {number}"
             self._check_keys(table, ("sources", "profile"), f"{where}: ")
             sources, profile = table.get("sources"), table.get("profile")
-            if (
-                not isinstance(sources, list)
-                or not sources
-                or not all(isinstance(s, str) and s.strip() for s in sources)
-            ):
+            is_list = isinstance(sources, list) and all(isinstance(s, str) and s.strip() for s in sources)
+            if not sources or not is_list:
                 self.problems.append(f"{where}: sources: expected a list of non-empty strings.")
                 sources = []
             for pattern in sources:

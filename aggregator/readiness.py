@@ -40,17 +40,18 @@ class Readiness:
         return self.problems
 
     async def _run_one(self, name: str) -> None:
+        late = f"The check of the {name} did not finish within {CHECK_TIMEOUT_S:g} s."
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 sentence = await self._checks[name]()
         except TimeoutError:
             if time.monotonic() - self._finished_s[name] > MAX_RESULT_AGE_S:
-                self._set(name, f"The check of the {name} did not finish within {CHECK_TIMEOUT_S:g} s.")
+                self._set(name, late)
             return
         except AggregatorError as error:
-            if type(error) is StoreUnavailable:  # reported on its own; posts go on as soon as it answers
-                return
             sentence = str(error)
+            if type(error) is StoreUnavailable:  # reported on its own; posts go on as soon as it answers
+                sentence = None if self.problems.get(name) == late else self.problems.get(name)
         self._finished_s[name] = time.monotonic()
         self._set(name, sentence)
 

@@ -78,6 +78,28 @@ async def test_a_check_that_hangs_keeps_its_last_result_for_a_while(
     assert await checks.run() == {}
 
 
+async def test_a_store_that_answers_with_an_error_is_named_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by a check that did not finish while the store hung before; what a check has found stays."""
+    monkeypatch.setattr(readiness, "CHECK_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(readiness, "MAX_RESULT_AGE_S", 0.0)
+    hangs = True
+
+    async def store() -> str | None:
+        if hangs:
+            await asyncio.Event().wait()
+        raise StoreUnavailable("The store rejects this password.")
+
+    async def clock() -> str | None:
+        if hangs:
+            return "The clock is wrong; correct it."
+        raise StoreUnavailable("The store rejects this password.")
+
+    checks = Readiness({"store": store, "clock": clock})
+    assert (await checks.run()).keys() == {"store", "clock"}
+    hangs = False
+    assert await checks.run() == {"clock": "The clock is wrong; correct it."}
+
+
 async def test_a_run_that_hung_does_not_replace_the_result_of_a_later_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -39,13 +39,13 @@ Sample = tuple[tuple[str, ...], float]  # label values, value
 S = TypeVar("S")
 
 
-async def store_info(store: Store) -> StoreInfo:
-    """State of the store; a store that does not answer within STORE_TIMEOUT_S is reported as not ready."""
+async def store_info(store: Store, timeout_s: float = STORE_TIMEOUT_S) -> StoreInfo:
+    """State of the store; a store that does not answer within ``timeout_s`` is reported as not ready."""
     try:
-        async with asyncio.timeout(STORE_TIMEOUT_S):
+        async with asyncio.timeout(timeout_s):
             return await store.info()
     except TimeoutError:
-        problem = f"The store did not answer within {STORE_TIMEOUT_S:g} s."
+        problem = f"The store did not answer in time ({timeout_s:g} s): it hangs or is overloaded."
         return StoreInfo("", "", 0, "unknown", False, problem)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 from aiohttp import web
 
-from aggregator import __version__
+from aggregator import __version__, readiness
 from aggregator.app import Service
 from aggregator.contract.responses import HealthOut, ReadyOut, StoreOut
 from aggregator.errors import StoreUnavailable
@@ -25,7 +25,8 @@ async def health(service: Service) -> HealthOut:
 
 async def ready(service: Service) -> ReadyOut | web.Response:
     """Readiness check. The store answers and accepts writes, and no other check fails."""
-    info = await service.store.info()
+    # Twice this limit, with that of the checks, is below ``request_timeout_seconds``.
+    info = await store_info(service.store, readiness.CHECK_TIMEOUT_S)
     if not info.ready:
         return errors.not_ready_response(info.problem or "The store is not ready.")
     if problems := await service.edge.readiness.run():

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from aggregator import readiness
 from aggregator.errors import StoreUnavailable
-from aggregator.http import metrics
 from aggregator.readiness import Readiness, ReadinessCheck
+from aggregator.settings import Settings
 from tests.support.fake_service import Client, FakeService
 from tests.support.hang_limit import HANG_LIMIT_S
 
@@ -32,6 +33,25 @@ async def test_readiness_follows_the_store(client: Client, service: FakeService)
     assert (ready.status, (await ready.json())["store"]["kind"]) == (200, "memory")
     assert loading.status == 503
     assert (await loading.json(content_type=None))["detail"] == "The store is loading its data."
+
+
+async def test_a_store_that_hangs_is_the_reason(
+    client: Client, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within half of the time for a request; the checks, which may hang as well, are not made."""
+    assert Settings().request_timeout_seconds > 2 * readiness.CHECK_TIMEOUT_S
+    monkeypatch.setattr(readiness, "CHECK_TIMEOUT_S", 0.01)
+
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(service.store, "info", hang)
+    service.edge.readiness = Readiness({"clock": hang})
+    response = await asyncio.wait_for(client.get("/readyz"), HANG_LIMIT_S)
+
+    assert response.status == 503
+    detail = (await response.json(content_type=None))["detail"]
+    assert detail == "The store did not answer in time (0.01 s): it hangs or is overloaded."
 
 
 async def test_readiness_names_every_failing_check(client: Client, service: FakeService) -> None:
@@ -109,7 +129,6 @@ async def test_metrics_of_a_store_that_hangs(
     client: Client, service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are served in time for the scrape and report the store as not ready."""
-    monkeypatch.setattr(metrics, "STORE_TIMEOUT_S", 0.01)
 
     async def hang() -> None:
         await asyncio.Event().wait()

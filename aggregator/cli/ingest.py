@@ -62,7 +62,7 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     if first_bad:
         print(f"The first bad line: {msgspec.json.decode(first_bad)['error']['detail']}", file=sys.stderr)
     if dates.unread:
-        print(unread_summary(dates.unread, "rows", dates.example), file=sys.stderr)
+        print(unread_summary(dates.unread, "rows", repr(dates.example)), file=sys.stderr)
     return EXIT_PARTIAL_FAILURE if counts["bad"] else EXIT_OK
 
 

@@ -102,9 +102,9 @@ LOG = [
     "at the end: 2 of 33 articles passed unchecked: policy 2",
     "at the end: 1 of 1 articles passed unchecked: timeout 1",
     *(
-        f"{count} articles had a date that could not be read, e.g. '{date}'; they were sent without one (use "
+        f"{count} articles had a date that could not be read, e.g. {date}; they were sent without one (use "
         "RFC 3339 such as 2026-11-20T08:00:00Z; a local time needs a declared time zone)"
-        for count, date in ((2, "gestern of dates-4"), (1, "gestern of local_dates-4"))
+        for count, date in ((2, "'gestern' of dates-4"), (1, "'gestern' of local_dates-4"))
     ),
 ]
 
@@ -306,7 +306,7 @@ async def test_a_date_object_is_read() -> None:
     assert await run_code(code, "") == [
         *["2026-03-05T14:07:09.000Z"] * 2,
         *[None] * 3,
-        "3 articles had a date that could not be read, e.g. 'true of Ferry'; they were sent without one "
+        "3 articles had a date that could not be read, e.g. 'true' of Ferry; they were sent without one "
         "(use RFC 3339 such as 2026-11-20T08:00:00Z; a local time needs a declared time zone)",
     ]
 
@@ -328,6 +328,27 @@ async def test_a_url_with_a_path_of_the_api_is_named() -> None:
         "Check the URL, which ends before /v1."
     )
     assert found == [decision.kind, decision.problem] and decision.kind == "not_an_aggregator"
+
+
+async def test_a_missing_key_is_named_by_its_option() -> None:
+    """Not by the header that the service reads."""
+    code = """
+        const { Client } = await import(process.argv[1]);
+        const log = { warn() {}, error() {} };
+        const found = await new Client(process.argv[2], { log }).get("a").catch((error) => error);
+        console.log(JSON.stringify([found.name, found.status, found.message]));
+    """
+    problem = {"type": "", "title": "", "status": 401, "detail": "Authorization.", "code": "unauthenticated"}
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response(problem, status=401)
+
+    async with misbehaving.serving(handler) as url:
+        assert await run_code(code, url) == [
+            "Rejected",
+            401,
+            "The service requires a valid API key: pass one as the option `key`.",
+        ]
 
 
 async def test_an_option_that_does_not_exist_is_refused() -> None:

@@ -122,7 +122,7 @@ def test_articles_sent_without_their_date_are_reported_at_the_end(caplog: pytest
     assert messages(caplog) == [
         (
             logging.WARNING,
-            "12 items had a date that could not be read, e.g. '13.10. of Post'; they were sent without one "
+            "12 items had a date that could not be read, e.g. '13.10.' of Post; they were sent without one "
             "(use RFC 3339 such as 2026-11-20T08:00:00Z; a local time needs a declared time zone)",
         )
     ]
@@ -141,7 +141,7 @@ def test_an_unread_date_is_named_with_what_its_article_has(
     outcomes.add_unread_date({"published_at": "2026-11-28 10:00", **article})
     outcomes.close()
 
-    assert f"e.g. '2026-11-28 10:00{named}';" in caplog.text
+    assert f"e.g. '2026-11-28 10:00'{named};" in caplog.text
 
 
 def test_problems_of_the_extraction_are_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:

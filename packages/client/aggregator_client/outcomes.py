@@ -19,9 +19,9 @@ log = logging.getLogger(__name__)
 
 
 def unread_summary(count: int, noun: str, example: str = "") -> str:
-    """One sentence; ``noun``: what was counted, in the plural; ``example``: one of the dates."""
+    """One sentence; ``noun``: what was counted, in the plural; ``example``: one of the dates, quoted."""
     return (
-        f"{count} {noun} had a date that could not be read{example and f', e.g. {example!r}'}; "
+        f"{count} {noun} had a date that could not be read{example and f', e.g. {example}'}; "
         "they were sent without one "
         "(use RFC 3339 such as 2026-11-20T08:00:00Z; a local time needs a declared time zone)"
     )
@@ -82,7 +82,7 @@ class Outcomes:
     def add_unread_date(self, article: Mapping[str, Any]) -> None:
         """Count an article that is sent without its date, which could not be read."""
         names = (f" of {article[name]}" for name in ("url", "source", "id", "title") if article.get(name))
-        self._unread_example = f"{article['published_at']}{next(names, '')}"
+        self._unread_example = f"{str(article['published_at'])!r}{next(names, '')}"
         self._add("unread_date")
 
     def add_undo_failure(self, article_id: str | None, problem: Exception) -> None:

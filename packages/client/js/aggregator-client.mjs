@@ -102,7 +102,7 @@ class Outcomes {
   /** @param {any} article */
   addUnreadDate(article) {
     const name = ["url", "source", "id", "title"].find((name) => article[name]);
-    this.unreadExample = `${article.published_at}${name ? ` of ${article[name]}` : ""}`;
+    this.unreadExample = `'${article.published_at}'${name ? ` of ${article[name]}` : ""}`;
     this.increment("unread_date");
   }
 
@@ -111,7 +111,7 @@ class Outcomes {
     this.closed = true;
     if (this.counts.unread_date) {
       this.log.warn(
-        `${this.counts.unread_date} articles had a date that could not be read, e.g. '${this.unreadExample}'; ` +
+        `${this.counts.unread_date} articles had a date that could not be read, e.g. ${this.unreadExample}; ` +
           "they were sent without one " +
           "(use RFC 3339 such as 2026-11-20T08:00:00Z; a local time needs a declared time zone)",
       );
@@ -643,7 +643,10 @@ function accepted(answer) {
     const wrongUrl = problem && `${detail} Check the URL, which ends before /v1.`;
     if (foreign) throw new Unavailable(wrongUrl || NOT_AN_AGGREGATOR, "not_an_aggregator");
   }
-  throw new Rejected(detail, answer.status, problem);
+  // The sentence of the service names the header that this client sends.
+  const needsKey = problem?.code === "unauthenticated";
+  const missing = "The service requires a valid API key: pass one as the option `key`.";
+  throw new Rejected(needsKey ? missing : detail, answer.status, problem);
 }
 
 /** All errors of the input; `detail` is the first one, and refers to a list that callers lack.

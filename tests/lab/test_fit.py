@@ -208,7 +208,7 @@ def test_axes_are_fitted_to_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (
             {"components": 32, "hyperplanes": "orthogonal"},
-            "64 orthogonal hyperplanes need at least 64 components, not 32",
+            "64 orthogonal hyperplanes need at least 64 components, not 32; --hyperplanes hashed takes fewer",
         ),
         ({"terms": 10}, "terms must be at least 64, not 10"),
         ({"components": 0, "hyperplanes": "hashed"}, "components must be at least 1"),

@@ -103,7 +103,8 @@ def blocks_of_rows(rows: Iterable[dict[str, Any]]) -> Iterator[Block]:
 
 
 def numbered_rows(files: Sequence[str]) -> Iterator[tuple[str, int, RowOrError]]:
-    """The file, the number in it and the content of every row."""
+    """The file, the number in it and the content of every row. ``files``: names, or one."""
+    files = [files] if isinstance(files, str) else files
     return ((block.file, number, row) for block in read_blocks(files) for number, row in block.rows)
 
 

@@ -82,7 +82,7 @@ class FitSettings:
             (
                 self.hyperplanes == "hashed" or self.components >= FINGERPRINT_BITS,
                 f"{FINGERPRINT_BITS} orthogonal hyperplanes need at least {FINGERPRINT_BITS} components, "
-                f"not {self.components}",
+                f"not {self.components}; --hyperplanes hashed takes fewer",
             ),
         )
         problems = [text for is_valid, text in checks if not is_valid]

@@ -58,8 +58,8 @@ def test_every_score_separates_copies_from_unrelated_articles(tmp_path: Path) ->
 
 
 def test_policies_call_copies_duplicates(tmp_path: Path) -> None:
-    """``verified`` accepts edited copies and no unrelated pair."""
-    report = evaluate(load_pairs(file_of(tmp_path, ROWS)), ANALYZER)
+    """``verified`` accepts edited copies and no unrelated pair. The file is given by its name."""
+    report = evaluate(load_pairs(file_of(tmp_path, ROWS)[0]), ANALYZER)
 
     assert report.policy_metrics("verified") == (1.0, 1.0, 1.0)
     assert report.as_json()["policies"]["verified"] == {"precision": 1.0, "recall": 1.0, "f1": 1.0}

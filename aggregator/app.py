@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -176,11 +176,12 @@ def _read_outlets(settings: Settings) -> tuple[Outlet, ...]:
     file = settings.outlets_file
     document = read_toml(Path(file), "outlets_file")[1] if file else {}
     try:
-        tables = msgspec.convert(document, dict[Literal["outlets"], tuple[Outlet, ...]])
+        if unknown := ", ".join(sorted(document.keys() - {"outlets"})):
+            raise msgspec.ValidationError(f"{unknown}: unknown key; did you mean [[outlets]]?")
+        return msgspec.convert(document.get("outlets", ()), tuple[Outlet, ...])
     except msgspec.ValidationError as error:
-        problem = str(error).replace("$[...]", "outlets")
-        raise ConfigurationError(f"outlets_file: {file}: {problem}.") from None
-    return tables.get("outlets", ())
+        problem, allowed = str(error).replace("$", "outlets"), ", ".join(Outlet.__struct_fields__)
+        raise ConfigurationError(f"outlets_file: {file}: {problem}; an [[outlets]] has {allowed}.") from None
 
 
 def load_files(settings: Settings) -> PolicyProfiles:

@@ -122,7 +122,8 @@ def test_a_file_names_outlets_groups_and_own_ones(outlets_file: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ('[[outlets]]\nname = "Mole"\nsource = ["mole"]', "unknown field `source`"),
+        ('[[outlets]]\nname = "Mole"\nsource = ["mole"]', r"unknown field `source` - at `outlets\[0\]`; "),
+        ('[[outlet]]\nname = "Mole"', r": outlet: unknown key; .* has name, sources, group, own\."),
         ('[[outlets]]\nsources = ["mole"]', "missing required field `name`"),
         ("[outlets", "is not valid TOML"),
     ],

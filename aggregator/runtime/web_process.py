@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 SHUTDOWN_TIMEOUT_S = 10.0
 READINESS_INTERVAL_S = 5.0
 NO_API_KEYS_MESSAGE = (
-    "host: {host} is reachable from other machines but no API key exists. Create one (`aggregator keys add "
-    "NAME --role admin`) or set AGGREGATOR_BOOTSTRAP_KEY; behind an authenticating proxy set "
-    "AGGREGATOR_AUTH_DISABLED=true."
+    "host: {host} is reachable from other machines but no API key exists. Set AGGREGATOR_BOOTSTRAP_KEY or, "
+    "unless the store is in memory, create one (`aggregator keys add NAME --role admin`); behind an "
+    "authenticating proxy set AGGREGATOR_AUTH_DISABLED=true."
 )
 
 log = logging.getLogger("aggregator.serve")

@@ -147,7 +147,7 @@ def test_a_service_on_a_public_address_does_not_start_without_a_key(tmp_path: Pa
     ended = run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False)
 
     assert ended.returncode == 2
-    assert "aggregator keys add NAME --role admin" in ended.stderr
+    assert "unless the store is in memory, create one (`aggregator keys add NAME --role admin" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

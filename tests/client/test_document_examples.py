@@ -1,11 +1,11 @@
-"""The Python examples of README.md and docs/integrations.md are executed."""
+"""The Python examples of README.md, docs/integrations.md and the client's README.md are executed."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import sys
-from ast import literal_eval
+from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT, literal_eval
 from configparser import RawConfigParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,6 +51,30 @@ async def test_the_client_example_stores_what_it_inserts(monkeypatch: pytest.Mon
         stored = await service.articles.index.articles.get("ferry-1")
 
     assert [article["id"] for article in inserted] == [stored.record.id]
+
+
+@pytest.mark.integration
+async def test_the_asyncio_example_stores_what_it_inserts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the client's README.md, which shows the blocking client, too."""
+    monkeypatch.setattr("aggregator_client.client.Client.__init__.__kwdefaults__", _with_long_deadline())
+    text = (ROOT / "packages" / "client" / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n([^`]*async with [^`]*)```", text)
+    inserted: list[str] = []
+
+    async def insert(title: str, _: str) -> None:
+        inserted.append(title)
+
+    async with (
+        open_service(Settings(store_url="memory", request_timeout_seconds=HANG_LIMIT_S)) as service,
+        TestServer(make_app(service)) as server,
+    ):
+        code = example.replace("http://127.0.0.1:8080", str(server.make_url("")))
+        article = {"url": "https://post.example/a", "title": "Ferry runs again", "text": story(1)}
+        run = compile(code, "README.md", "exec", PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        await eval(run, {"insert": insert, **article})
+        stored = await service.articles.index.articles.get("post.example/a")
+
+    assert inserted == [stored.record.title]
 
 
 @pytest.mark.parametrize("text", [text for text in EXAMPLES if "ITEM_PIPELINES" in text])

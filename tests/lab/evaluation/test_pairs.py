@@ -66,6 +66,15 @@ def test_policies_call_copies_duplicates(tmp_path: Path) -> None:
     assert "verified" in format_table(report)
 
 
+def test_a_copy_with_news_is_not_dropped(tmp_path: Path) -> None:
+    """The row "dropped" counts duplicates that are not to keep, as for labels."""
+    fuller = row(1, 1, same=True) | {"text2": f"{row(1, 1)['text1']} {story(90)}"}
+    policies = evaluate(load_pairs(file_of(tmp_path, [fuller, *ROWS])), ANALYZER).as_json()["policies"]
+
+    assert (policies["verified"]["recall"], policies["dropped"]["precision"]) == (1.0, 1.0)
+    assert policies["dropped"]["recall"] < 1.0
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

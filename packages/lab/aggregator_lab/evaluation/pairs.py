@@ -32,7 +32,7 @@ from aggregator.analysis.simhash import FINGERPRINT_BITS, hamming_distance
 from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.dedup.grouping import stored_evidence
-from aggregator.dedup.verdict import Candidate, decide
+from aggregator.dedup.verdict import Candidate, compare_with_readers_versions, decide
 from aggregator.domain import Analysis, Article, build_record
 from aggregator.errors import InvalidInput
 from aggregator_archive.dates import DateCounts
@@ -42,6 +42,7 @@ from aggregator_lab.evaluation.near_duplicates import POLICIES
 from aggregator_lab.evaluation.wrong_pairs import JudgedPair
 from aggregator_lab.labeled import two_valued
 
+RULES = (*POLICIES, "dropped")
 SCORES = ("similarity", "tf-idf", "overlap", "bits")
 MEASURES = ("precision", "recall", "f1")
 MAX_SAME_RATING = 2.0
@@ -50,7 +51,7 @@ MIN_DIFFERENT_RATING = 3.0
 
 @dataclass(frozen=True, slots=True)
 class ScoredPair:
-    """One pair under every score of ``SCORES`` and every policy of ``POLICIES``.
+    """One pair under every score of ``SCORES`` and every rule of ``RULES``.
 
     ``languages``: "en", or "de-en" if the articles differ.
     """
@@ -110,7 +111,7 @@ class PairReport:
             },
             "policies": {
                 name: {key: round(v, 4) for key, v in zip(MEASURES, self.policy_metrics(name), strict=True)}
-                for name in POLICIES
+                for name in RULES
             },
         }  # fmt: skip
 
@@ -175,8 +176,7 @@ def format_table(report: PairReport) -> str:
         lines.append(f"{lang:7} {len(chosen):8} {sum(p.pair.same for p in chosen):6}{values}")
     lines += ["", f"{'policy':12} {'P':>6} {'R':>6} {'F1':>6}"]
     lines += [
-        f"{name:12} " + " ".join(f"{value:6.3f}" for value in report.policy_metrics(name))
-        for name in POLICIES
+        f"{name:12} " + " ".join(f"{value:6.3f}" for value in report.policy_metrics(name)) for name in RULES
     ]
     return "\n".join(lines)
 
@@ -214,12 +214,17 @@ def _scores(a: Analysis, b: Analysis) -> dict[str, float]:
 
 
 def _same_by_policy(pair: JudgedPair, a: Analysis, b: Analysis) -> dict[str, bool]:
-    """Whether each policy calls the second article a duplicate of the first."""
+    """Whether each policy calls the second article a duplicate of the first; "dropped": one not to keep."""
     if a.space != b.space:
-        return dict.fromkeys(POLICIES, False)
+        return dict.fromkeys(RULES, False)
     first, second = build_record(pair.first, a, 1, 1), build_record(pair.second, b)
-    candidate = Candidate(first, (first.id, 1), stored_evidence(second, first))
-    return {name: decide(b, [candidate], policy).match is not None for name, policy in POLICIES.items()}
+    evidence = stored_evidence(second, first)
+    outcomes = {n: decide(b, [Candidate(first, (first.id, 1), evidence)], p) for n, p in POLICIES.items()}
+    found, outlet = outcomes["verified"], evidence.same_outlet
+    if found.match is not None:
+        found = compare_with_readers_versions(found, b, first, [], POLICIES["verified"], outlet, outlet)
+    matched = {name: outcome.match is not None for name, outcome in outcomes.items()}
+    return matched | {"dropped": not found.keep}
 
 
 def tfidf_cosines(pairs: Sequence[tuple[Analysis, Analysis]]) -> list[float]:

@@ -222,11 +222,6 @@ class ArticleRecord:
         """The time by which this version is ordered (``publication_time``)."""
         return publication_time(self.published_at_ms, self.arrived_ms)[0]
 
-    @property
-    def version_ms(self) -> int:
-        """When this version was published, or arrived if its date is that of an earlier one."""
-        return self.updated_ms(arrival_ms_of(self.first_version)) or self.publication_ms
-
     def updated_ms(self, first_ms: int) -> int:
         """When this version of an article of ``first_ms`` was published or arrived; 0: it is the first."""
         at_ms = self.publication_ms if self.publication_ms > first_ms else max(first_ms, self.arrived_ms)

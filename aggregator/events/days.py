@@ -78,7 +78,9 @@ def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str,
     names = ("back", "new", "developed", "unhandled", "taken", "published", "dropped")
     lists: dict[str, list[Event]] = {name: [] for name in names}
     for event in filter(is_reportable, events):
-        times = (*arrivals_of(event), *(at_ms for at_ms, _ in event.developments))
+        new = [action.at_ms for action in event.actions if not action.actor]  # headlines
+        new += [at_ms for at_ms, *_ in event.tolls] + [at_ms for at_ms, _ in event.developments]
+        times = (*arrivals_of(event), *new)
         decided = [action.at_ms for action in event.actions if action.work_status == event.work_status]
         is_open = event.status != "closed" and event.work_status not in SETTLED
         left = "unhandled" if event.status_key == "new" else "taken"

@@ -34,7 +34,7 @@ _UNCOUNTED = re.compile(
 Said = tuple[int, str, Mapping[str, int]]
 # A number, when and where it was reported first, and how many outlets have reported it.
 Figure = tuple[int, int, str, int]
-Toll = tuple[int, str, int]  # when it was reported first in ms, kind, number
+Toll = tuple[int, str, int]  # when it was reported first, or arrived, in ms, kind, number
 
 
 def figures_over_time(headlines: Iterable[Said], known: Sequence[Toll] = ()) -> dict[str, list[Figure]]:
@@ -59,6 +59,7 @@ def new_tolls(headlines: Iterable[Said], known: Sequence[Toll]) -> list[Toll]:
     A lower number corrects one that two outlets had reported before if more outlets report it since.
     """
     last, found = {kind: number for _, kind, number in known}, list[Toll]()
+    old = {toll[1:] for toll in known}
     for kind, values in _reports(headlines).items():
         toll, steps = last.get(kind, 0), list[Toll]()
         for number, reports in values.items() if kind not in MAY_FALL else ():
@@ -69,7 +70,7 @@ def new_tolls(headlines: Iterable[Said], known: Sequence[Toll]) -> list[Toll]:
                 toll = number
                 steps.append((reports[0][0], kind, toll))
         if toll != last.get(kind, 0):
-            found += [step for step in steps if step not in known or step is steps[-1]]
+            found += [step for step in steps if step[1:] not in old or step is steps[-1]]
     return found
 
 

@@ -226,7 +226,7 @@ def newest_of_outlets(
 def _by_headline(records: Iterable[ArticleRecord]) -> dict[str, ArticleRecord]:
     """By headline the first article that has it, in order of publication: who repeats it gets no credit."""
     found = dict[str, ArticleRecord]()
-    for record in sorted(records, key=lambda record: record.version_ms):
+    for record in sorted(records, key=lambda record: record.publication_ms):
         found.setdefault(normalize(strip_desk_prefix(record.title)), record)
     found.pop("", None)
     return found

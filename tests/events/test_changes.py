@@ -290,8 +290,7 @@ class FakeArticles:
             item.id: SimpleNamespace(
                 record=SimpleNamespace(
                     id=item.id, first_version=item.first_version, title=item.title, source=item.source,
-                    lang=item.lang, publication_ms=item.arrived_ms, version_ms=item.arrived_ms,
-                    terms=item.terms,
+                    lang=item.lang, publication_ms=item.arrived_ms, terms=item.terms,
                 )
             )
             for item in self.stream.items

@@ -109,6 +109,17 @@ def test_new_items_count_whoever_is_on_an_event() -> None:
     assert [each.id for each in found["unhandled"]] == ["quiet"]
 
 
+def test_what_updates_in_place_bring_is_new() -> None:
+    """A toll, and another headline of a published event, though no item came."""
+    renamed = EditorAction("choose_headline", "", EVENT_MS + 1, "renamed", item="a")
+    events = [
+        of("renamed", work_status="published", actions=(renamed,)),
+        of("toll", assignee="Ada", tolls=((EVENT_MS + 1, "dead", 29),)),
+    ]
+
+    assert [each.id for each in handover(events, EVENT_MS, EVENT_MS + 9)["developed"]] == ["toll", "renamed"]
+
+
 def test_what_editors_did_in_the_period_is_handed_over() -> None:
     """Dropped without an item; taken on hours ago; published, and overtaken by a toll."""
     status = EditorAction("set_work_status", "Ada", EVENT_MS + 5, "a", work_status="dropped")

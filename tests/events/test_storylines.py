@@ -300,17 +300,6 @@ def test_of_a_copy_only_another_headline_is_new() -> None:
     assert [each.id for each in newest_of_outlets(articles, "")] == ["a2", "a1", "a0"]
 
 
-def test_a_headline_is_as_new_as_its_version() -> None:
-    """An article that was updated in place with its first date has the newest headline."""
-    old = record("a0", 1, "fire in Wenlow tunnel")
-    updated = replace(
-        old, number=article_number_at(DAY + 10 * DAY_MS), title="blaze under control", published_at_ms=1
-    )
-    articles = [record("a1", DAY, "buses trapped"), updated]
-
-    assert [each.id for each in newest_of_outlets(articles, "")] == ["a0", "a1"]
-
-
 def test_their_number_is_limited() -> None:
     """An editor compares a few."""
     titles = [f"Wordone{n} wordtwo{n} wordthree{n} wordfour{n}" for n in range(9)]

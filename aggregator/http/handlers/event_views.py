@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import dataclasses
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -223,7 +224,9 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
                 basis="published" if fact.claim_ms is None else "claimed" if fact.claim_ms else "arrived",
                 doubtful=fact.doubtful,
             )
-        records |= {a.record.id: a.record for a in found if a.record.id in compared}
+            if record.id in compared:
+                said_ms = updated_ms or fact.claim_ms or fact.at_ms
+                records[record.id] = dataclasses.replace(record, published_at_ms=said_ms)
         await asyncio.sleep(0)  # 100 articles are 10 ms of the event loop
     in_order, firsts = sorted(by_id.values(), key=lambda i: (i.at_ms, i.arrived_ms)), dict[str, str]()
     for item in in_order:  # an original may have arrived, or been dated, after its copy

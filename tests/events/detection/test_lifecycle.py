@@ -195,6 +195,19 @@ def test_the_headline_has_no_lower_toll_than_two_outlets_report() -> None:
     assert [number for *_, number in stream.last_event().tolls] == [8]  # one outlet says the other
 
 
+def test_a_toll_is_of_the_arrival_of_its_first_report() -> None:
+    """So what an editor could not have seen is new; published before counts in the order of tolls."""
+    stream = DetectorStream(rule=BurstRule(items=5))
+    for minute in range(8):
+        stream.send(minute, title="Harbour bridge collapse kills at least 8", lang="en")
+    for minute, number, before in ((20, 17, 12), (21, 17, 12), (22, 12, 17), (23, 12, 17), (24, 12, 17)):
+        title, published_ms = f"Harbour bridge collapse kills {number}", time_ms(minute - before)
+        stream.send(minute, title=title, lang="en", published_at_ms=published_ms)
+    stream.tick(26)
+
+    assert stream.last_event().tolls == ((time_ms(0), "dead", 8), (time_ms(20), "dead", 17))
+
+
 def test_an_updated_headline_is_the_event_s_within_a_minute() -> None:
     """Its figures are of the time of the update, not of the first version."""
     stream = DetectorStream(rule=BurstRule(items=5))

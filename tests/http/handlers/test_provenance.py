@@ -222,6 +222,23 @@ async def test_an_updated_article_has_its_text_from_its_update_on(
     assert kinds == [{"A": "own", "C": "copy", "B <i>": "copy"}, {"C": "own", "B <i>": "own"}]
 
 
+async def test_an_agency_that_updates_in_place_keeps_its_copies(client: Client, service: Service) -> None:
+    """They arrived as copies of its first version, of which the update has all."""
+    for id_, source, minute, more in (
+        ("d", "Wire", 10, ""),
+        ("e", "Metro", 20, ""),
+        ("d", "Wire", 40, "More."),
+    ):
+        await post(client, id_, f"{TEXT} {more}", source, minute, f"Ferry aground {more}")
+    times = tuple(PUBLISHED_MS + 60_000 * minute for minute in (0, 10))
+    told = event("e1", "Ferry aground", ("d", "e"), times=times, first=(times[0], "d", "Wire"))
+    await commit_event(service.events.repository, "fired", told, EVENT_MS)
+    body = await (await client.get("/v1/events/e1/provenance")).json()
+
+    assert {each["source"]: each["kind"] for each in body["outlets"]} == {"Wire": "first", "Metro": "copy"}
+    assert [step["article"]["source"] for step in body["texts"][0]["steps"]] == ["Wire", "Metro"]
+
+
 async def test_a_first_that_arrived_late_or_not_alone_is_said_to(client: Client, service: Service) -> None:
     """Its own date makes it the first: the page adds when it arrived, and who states the same time."""
     began = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)

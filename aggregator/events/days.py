@@ -70,22 +70,24 @@ def is_split_off(event: Event) -> bool:
 def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str, list[Event]]:
     """What happened to events within a period, and what is left to do; in lists: what needs an editor first.
 
-    "back": with items, after an editor was done with it; else "published" or "dropped" by us; else "new":
-    fired; else "developed": with items, first those with a new toll; else open and "unhandled" or "taken".
-    What is muted, merged or detected later is in none; what was split off is not new. Items count when they
-    arrived. New events that nobody is on are first.
+    "back": with news after an editor was done with it, while it runs; else "published" or "dropped" by us;
+    else "new": fired; else "developed": with items, tolls, headlines, a merge or a split, first those with a
+    toll; else open and "unhandled" or "taken". What is muted, merged or detected later is in none; what was
+    split off is not new. Items count when they arrived. New events that nobody is on are first.
     """
     names = ("back", "new", "developed", "unhandled", "taken", "published", "dropped")
     lists: dict[str, list[Event]] = {name: [] for name in names}
     for event in filter(is_reportable, events):
-        new = [action.at_ms for action in event.actions if not action.actor]  # headlines
-        new += [at_ms for at_ms, *_ in event.tolls] + [at_ms for at_ms, _ in event.developments]
-        times = (*arrivals_of(event), *new)
+        undone = {action.of for action in event.actions}  # a new headline has no actor
+        changes = [a for a in event.actions if not a.actor or a.action == "merge" or is_split(a)]
+        times = [*arrivals_of(event), *(a.at_ms for a in changes if a.id not in undone)]
+        times += [toll[0] for toll in event.tolls] + [at_ms for at_ms, _ in event.developments]
         decided = [action.at_ms for action in event.actions if action.work_status == event.work_status]
-        is_open = event.status != "closed" and event.work_status not in SETTLED
+        is_running, is_back = event.status != "closed", since_handled(event).is_back
+        is_open = is_running and event.work_status not in SETTLED
         left = "unhandled" if event.status_key == "new" else "taken"
         for name, happened in (
-            ("back", times if since_handled(event).is_back else ()),
+            ("back", (*times, *(since_ms,) * is_running) if is_back else ()),
             (event.work_status, decided if event.work_status in SETTLED else ()),
             ("new", () if is_split_off(event) else (event.detected_at_ms,)),
             ("developed", times),

@@ -1,5 +1,6 @@
 """Days of a time zone, and what happened to events within a period."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from aggregator.errors import InvalidInput
 from aggregator.events.days import Day, handover
 from aggregator.events.event import EditorAction, Event
+from aggregator.events.newsroom import split_off
 from aggregator.time_units import HOUR_MS
 from tests.support.factories import EVENT_MS, event
 
@@ -118,6 +120,32 @@ def test_what_updates_in_place_bring_is_new() -> None:
     ]
 
     assert [each.id for each in handover(events, EVENT_MS, EVENT_MS + 9)["developed"]] == ["toll", "renamed"]
+
+
+def test_what_is_back_stays_until_it_is_handled_again() -> None:
+    """Whenever the news came; what ended since is only in the period that had it."""
+    done = EditorAction("set_work_status", "Ada", EVENT_MS - 9, "a", work_status="published")
+    fields = {"work_status": "published", "actions": (done,), "tolls": ((EVENT_MS - 5, "dead", 9),)}
+    events = [of("runs", **fields), of("ended", status="closed", **fields)]
+
+    assert [each.id for each in handover(events, EVENT_MS, EVENT_MS + 9)["back"]] == ["runs"]
+    assert [each.id for each in handover(events, EVENT_MS - 6, EVENT_MS + 9)["back"]] == ["runs", "ended"]
+
+
+def test_a_merge_and_a_split_are_handed_over() -> None:
+    """Of a published event too, until they are undone."""
+    merge = EditorAction("merge", "Ada", EVENT_MS + 1, "b", into="merged", id=4)
+    undo = EditorAction("undo", "Ada", EVENT_MS + 2, "merged", of=4, id=5)
+    split = EditorAction("move_items", "Ada", EVENT_MS + 1, "split", items=("a1",))
+    split = replace(split, into=split_off(of("split"), split).id)
+    events = [
+        of("merged", work_status="published", actions=(merge,)),
+        of("undone", work_status="published", actions=(merge, undo)),
+        of("split", work_status="published", actions=(split,)),
+    ]
+
+    found = handover(events, EVENT_MS, EVENT_MS + 9)
+    assert [each.id for each in found["developed"]] == ["merged", "split"]
 
 
 def test_what_editors_did_in_the_period_is_handed_over() -> None:

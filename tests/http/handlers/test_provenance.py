@@ -235,6 +235,10 @@ async def test_an_agency_that_updates_in_place_keeps_its_copies(client: Client, 
     await commit_event(service.events.repository, "fired", told, EVENT_MS)
     body = await (await client.get("/v1/events/e1/provenance")).json()
 
+    page = await (await client.get("/events/e1/provenance")).text()
+    outlets = page.partition('id="outlets"')[2].partition("</section>")[0]
+    assert "copy of an earlier version" in outlets and "updated since" in outlets and "shorter" not in outlets
+    assert "compared with that version" in page.partition('id="texts"')[2]
     assert {each["source"]: each["kind"] for each in body["outlets"]} == {"Wire": "first", "Metro": "copy"}
     assert [step["article"]["source"] for step in body["texts"][0]["steps"]] == ["Wire", "Metro"]
 

@@ -23,14 +23,14 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "cli": 2_078,
     "contract": 1_519,
     "dedup": 1_256,
-    "events": 7_566,
+    "events": 7_568,
     "http": 6_648,
     "index": 5_238,
     "ingest": 1_970,
     "provenance": 1_205,
     "queries": 1_572,
     "runtime": 1_116,
-    "store": 3_821,
+    "store": 3_819,
     "top": 2_417,
 }
 MAX_REPOSITORY_LINES = 60_874  # server and packages, without tests

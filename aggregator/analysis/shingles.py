@@ -5,8 +5,7 @@ to 64 bits; in other scripts without spaces and in Korean a run of 7 characters,
 (docs/decisions/0030-shingle-units.md). Of an article's shingles only the smallest hashes are kept, a
 *bottom-k sample* (Broder 1997): two articles sample the same hashes of their common wording. The smallest are
 the **sketch keys**, under which stored articles are looked up; the whole sample estimates **containment**,
-``|A and B| / min(|A|, |B|)``. The sample of a long text is larger, so a short article that it quotes still
-has enough hashes in common with it.
+``|A and B| / min(|A|, |B|)``. The sample of a long text is larger: it may quote a short article.
 """
 
 from __future__ import annotations

@@ -19,8 +19,7 @@ BIN_MS = 10 * MINUTE_MS
 SPARKLINE_BINS = 24
 MAX_BINS = 288
 WIDTH, HEIGHT = 960, 150
-# A new event has one or two bars: in a shorter chart they would look like blocks.
-MIN_SPAN_MS = 3 * HOUR_MS
+MIN_SPAN_MS = 3 * HOUR_MS  # in a shorter chart the one or two bars of a new event look like blocks
 
 
 @dataclass(frozen=True, slots=True)

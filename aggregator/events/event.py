@@ -134,14 +134,14 @@ def title_of(event: Event) -> str:
 
 
 def newest_figures(event: Event) -> str:
-    """What two outlets report by now where its headline is outdated: "two outlets: 31 dead"."""
+    """What two outlets report by now where its headline is outdated: "2+ outlets: 31 dead"."""
     found = chain(*(newer_figures(event.title, lang, event.tolls).items() for lang in event.languages))
     said = ", ".join(f"{number:,} {kind}".replace(",", "\u202f") for kind, number in sorted({*found}))
-    return f"two outlets: {said}" if said else ""
+    return f"2+ outlets: {said}" if said else ""
 
 
 def current_title(event: Event) -> str:
-    """The title, with what two outlets say by now: "Quake kills 9 (two outlets: 31 dead)"."""
+    """The title, with what two outlets say by now: "Quake kills 9 (2+ outlets: 31 dead)"."""
     figures = newest_figures(event)
     return f"{title_of(event)} ({figures})" if figures else title_of(event)
 

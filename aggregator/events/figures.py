@@ -22,7 +22,7 @@ from aggregator.analysis.text.spelling import compared_form, normalize_spelling,
 from aggregator.analysis.text.tokenizer import shingle_units
 
 MIN_OUTLETS, MAX_VALUES = 2, 12
-MAY_FALL = ("missing", "trapped", "hostages")  # of all others a lower number is an older one
+MAY_FALL = ("missing", "trapped", "hostages", "ill", "hospitalized")  # of others a lower number is older
 TOLL = "toll"  # of a headline that does not say of what
 _CLAUSE = re.compile(r"[,;:!?()|，；：、。！？（）—–]\s*(?!\d)|\.\s|\s-\s")
 _KOREAN_COUNTER = re.compile("(?<=[0-9])(?=[가-힣])")

@@ -282,7 +282,7 @@ async def test_the_row_of_what_is_back_holds_its_state(
     ) as page:
         rows = page.locator("#events > .back:visible")
         await expect(rows.first).to_contain_text(
-            "two outlets: 11 → 29 dead, 12 new items since Dropped by Annemarie"
+            "2+ outlets: 11 → 29 dead, 12 new items since Dropped by Annemarie"
         )
         margins = await rows.evaluate_all(
             """rows => rows.map(row => [row, row.querySelector(".kind"), row.querySelector(".by")])

@@ -26,4 +26,4 @@ def test_the_headline_of_an_event_may_be_outdated() -> None:
     storm = event("e", "Storm kills 3", tolls=((1, "dead", 1), (2, "dead", 3)), languages=("en",))
 
     assert newest_figures(storm) == ""
-    assert newest_figures(replace(storm, title="Storm kills 1 sailor")) == "two outlets: 3 dead"
+    assert newest_figures(replace(storm, title="Storm kills 1 sailor")) == "2+ outlets: 3 dead"

@@ -124,6 +124,25 @@ def test_a_number_that_is_said_again_as_of_now_replaces_the_first(lang: str, tit
         assert figures_in(f"100 dead in quake, {rest}", "en") == {"dead": 100}
 
 
+@pytest.mark.parametrize(
+    ("lang", "title", "figures"),
+    [
+        ("en", "Milk recall: 21 infants sick after formula", {"ill": 21}),
+        ("en", "23 babies hospitalised, one dies", {"hospitalized": 23}),
+        ("en", "Sick of it: 20 reasons to leave", {}),
+        ("de", "21 Kinder erkrankt nach Ausflug", {"ill": 21}),
+        ("fr", "21 malades après un repas", {"ill": 21}),
+        ("es", "21 enfermos por leche", {"ill": 21}),
+        ("it", "21 malati dopo la gita", {"ill": 21}),
+        ("ru", "21 человек госпитализированы", {"hospitalized": 21}),
+    ],
+)
+def test_the_ill_are_counted(lang: str, title: str, figures: dict[str, int]) -> None:
+    """They may become fewer, so their number is no toll."""
+    assert figures_in(title, lang) == figures
+    assert not new_tolls([(n, by, {"hospitalized": 23, "ill": 9}) for n, by in enumerate("ab")], ())
+
+
 def test_each_number_has_its_first_report_and_its_outlets() -> None:
     """In order of time; spellings of one outlet are one, and what one outlet counts alone is not shown."""
     series = figures_over_time(

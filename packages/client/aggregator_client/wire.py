@@ -544,7 +544,7 @@ class EventOut(Struct):
 
     id: Annotated[str, doc("Id of the event: that of its first article.", "pool-1")]
     title: Annotated[str, doc("Headline of the event.", "Brackwater swimming hall opens again")]
-    current_title: Annotated[str, doc("As said now: Quake kills 9 (two outlets: 31 dead).", "Pool reopens")]
+    current_title: Annotated[str, doc("As said now: Quake kills 9 (2+ outlets: 31 dead).", "Pool reopens")]
     status: Annotated[EventStatus, doc("Stage by the detector.", "breaking")]
     severity: Annotated[Severity, doc("How fast outlets report it at the time of the answer.", "growing")]
     detected_at: Annotated[datetime, doc("Time at which the event fired.", "2026-11-20T08:40:00Z")]

@@ -275,7 +275,7 @@ export interface EventDetailOut {
   id: string;
   /** Headline of the event. */
   title: string;
-  /** As said now: Quake kills 9 (two outlets: 31 dead). */
+  /** As said now: Quake kills 9 (2+ outlets: 31 dead). */
   current_title: string;
   /** Stage by the detector. */
   status: "breaking" | "closed" | "emerging" | "fading";
@@ -373,7 +373,7 @@ export interface EventOut {
   id: string;
   /** Headline of the event. */
   title: string;
-  /** As said now: Quake kills 9 (two outlets: 31 dead). */
+  /** As said now: Quake kills 9 (2+ outlets: 31 dead). */
   current_title: string;
   /** Stage by the detector. */
   status: "breaking" | "closed" | "emerging" | "fading";

@@ -161,7 +161,7 @@ def test_a_chat_message_links_the_headline(kind: str, label: str) -> None:
 def test_a_message_says_the_newest_figure_behind_an_older_one() -> None:
     """In a chat, a call, the subject and the list of a mail alike; not where the headline says it."""
     quake = event("e1", "Quake kills 9", tolls=((1, "dead", 1_031),), languages=("en",))
-    said = "Quake kills 9 (two outlets: 1\u202f031 dead)"
+    said = "Quake kills 9 (2+ outlets: 1\u202f031 dead)"
     alert, plain = Alert(Desk("d", "Night", 0), (quake,)), said.replace("\u202f", " ")
     message = alert_message(alert, EVENT_MS, BASE_URL, {}, with_links=False)
 

@@ -238,7 +238,9 @@ async def test_an_agency_that_updates_in_place_keeps_its_copies(client: Client, 
     page = await (await client.get("/events/e1/provenance")).text()
     outlets = page.partition('id="outlets"')[2].partition("</section>")[0]
     assert "copy of an earlier version" in outlets and "updated since" in outlets and "shorter" not in outlets
-    assert "compared with that version" in page.partition('id="texts"')[2]
+    shared = page.partition('id="texts"')[2]
+    assert "as it was then: it was updated since" in shared and "shortened copy" not in shared
+    assert "a text of <bdi>Wire</bdi>, updated since" in shared and "shown as updated" in shared
     assert {each["source"]: each["kind"] for each in body["outlets"]} == {"Wire": "first", "Metro": "copy"}
     assert [step["article"]["source"] for step in body["texts"][0]["steps"]] == ["Wire", "Metro"]
 

@@ -194,7 +194,7 @@ async def test_since_you_left(service: Service, client: Client) -> None:
     text = await get(client, f"/days?since={since}")
     new, _, unhandled = text.partition("Open, nobody is on it")
     assert "The quake" in new and "The storm" in unhandled and "The storm" not in new
-    new, _, developed = new.partition("With new items")
+    new, _, developed = new.partition("Changed: new items")
     assert "The ferry" in developed and "The ferry" not in new and ">1 new item since <time" in developed
     assert ">2 items<" in unhandled and "since <time" not in unhandled
     assert "/v1/days/" not in text  # which has no handover
@@ -234,8 +234,8 @@ async def test_a_handover_says_how_figures_moved(service: Service, client: Clien
     await store(service, "ferry", first, last, assignee="Ada", tolls=tolls, **dated)
     since = f"{to_datetime(now_ms - 2 * HOUR_MS):%Y-%m-%dT%H:%M}"
 
-    text = (await get(client, f"/days?since={since}&time_zone=UTC")).partition("With new items")[2]
-    assert ">two outlets: 34 → 113 dead, 1 new item since <time" in text and "missing" not in text
+    text = (await get(client, f"/days?since={since}&time_zone=UTC")).partition("Changed: new items")[2]
+    assert ">2+ outlets: 34 → 113 dead, 1 new item since <time" in text and "missing" not in text
 
 
 async def test_a_handover_names_a_toll_corrected_since_we_published(service: Service, client: Client) -> None:
@@ -251,10 +251,10 @@ async def test_a_handover_names_a_toll_corrected_since_we_published(service: Ser
     await store(service, "bus", first, last, work_status="published", items=["d1", "d2"], **fields)
     await store(service, "ferry", first, last, tolls=known)
 
-    for hours, said in ((2, ["1 new item since <"]), (10, ["two outlets: 62 dead, reported since <"])):
+    for hours, said in ((2, ["1 new item since <"]), (10, ["2+ outlets: 62 dead, reported since <"])):
         text = await get(client, f"/days?since={hours}h")
         ours, rest = re.findall("<li>.*?</li>", text, re.DOTALL)
-        assert re.search("two outlets: 62 → 61 dead(, . new items?)? since it was published", ours)
+        assert re.search(r"2\+ outlets: 62 → 61 dead(, . new items?)? since it was published", ours)
         assert re.findall('work since">(.*?<)', rest) == said
 
 

@@ -22,7 +22,7 @@ _SENTENCE_END = re.compile("[.!?؟۔।。！？｡။។](?:(?<=[。！？｡�
 _OMISSION = re.compile(r"(?:\.\.\.|…|\[\+\d+ chars)[\W_]*$", re.IGNORECASE)
 _PART_END = re.compile(rf"{_SENTENCE_END.pattern}|[\n(\[【—–|]")
 _TEASERS = tuple(unaccented(fold(phrase)) for phrase in table("teaser", ""))
-_LINKS = re.compile(rf"(?is)(\n|{_SENTENCE_END.pattern})\W*(?:{'|'.join(table('teaser', ''))})[:：].*")
+_LINKS = re.compile(rf"(?is)(\n|{_SENTENCE_END.pattern})\W{{0,8}}(?:{'|'.join(table('teaser', ''))})[:：].*")
 _NOTICES = frozenset(unaccented(fold(phrase)) for phrase in table("continuation", ""))
 _UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}]")
 

@@ -75,7 +75,7 @@ def merged_labels(gold: Sequence[LabeledArticle]) -> list[str]:
 def labelings(gold: Sequence[LabeledArticle]) -> dict[str, dict[str, str]]:
     """Label by article id: as given, and (if that differs) merged."""
     found = {AS_LABELED: {item.article.id: item.label for item in gold}}
-    merged = dict(zip(found[AS_LABELED], merged_labels(gold), strict=True))
+    merged = dict(zip((item.article.id for item in gold), merged_labels(gold), strict=True))
     return found | ({MERGED: merged} if merged != found[AS_LABELED] else {})
 
 

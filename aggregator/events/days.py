@@ -9,7 +9,7 @@ from datetime import date, datetime, time, tzinfo
 from aggregator.errors import InvalidInput
 from aggregator.events.desks import Desk, is_reportable, time_zone
 from aggregator.events.detection.numbers import arrivals_of
-from aggregator.events.event import Event
+from aggregator.events.event import EditorAction, Event
 from aggregator.events.newsroom import is_split
 from aggregator.events.selection import SETTLED, since_handled
 
@@ -67,6 +67,12 @@ def is_split_off(event: Event) -> bool:
     return any(action.into == event.id and is_split(action) for action in event.actions)
 
 
+def rearranged(event: Event) -> list[EditorAction]:
+    """The merges and splits of an event that were not undone."""
+    undone = {action.of for action in event.actions}
+    return [a for a in event.actions if a.id not in undone and (a.action == "merge" or is_split(a))]
+
+
 def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str, list[Event]]:
     """What happened to events within a period, and what is left to do; in lists: what needs an editor first.
 
@@ -78,9 +84,8 @@ def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str,
     names = ("back", "new", "developed", "unhandled", "taken", "published", "dropped")
     lists: dict[str, list[Event]] = {name: [] for name in names}
     for event in filter(is_reportable, events):
-        undone = {action.of for action in event.actions}  # a new headline has no actor
-        changes = [a for a in event.actions if not a.actor or a.action == "merge" or is_split(a)]
-        times = [*arrivals_of(event), *(a.at_ms for a in changes if a.id not in undone)]
+        headlines = [action for action in event.actions if not action.actor]
+        times = [*arrivals_of(event), *(action.at_ms for action in (*headlines, *rearranged(event)))]
         times += [toll[0] for toll in event.tolls] + [at_ms for at_ms, _ in event.developments]
         decided = [action.at_ms for action in event.actions if action.work_status == event.work_status]
         is_running, is_back = event.status != "closed", since_handled(event).is_back

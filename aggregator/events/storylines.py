@@ -212,11 +212,11 @@ def newest_of_outlets(
     Of a copy, whose original ``originals`` names, only one that says something else than its original.
     """
     found, ranks = list[tuple[int, ArticleRecord]](), Counter[str]()
-    others, terms = _by_headline(records), {r.id: _terms(r.title, r.lang) for r in records}
+    others, by_id = _by_headline(records), {record.id: record for record in records}
     others.pop(normalize(strip_desk_prefix(current_title)), None)
     for record in reversed(others.values()):
-        original = (originals or {}).get(record.id)
-        if original in terms and not _are_other(terms[record.id], terms[original]):
+        original = by_id.get((originals or {}).get(record.id, ""))
+        if original and not _are_other(*(_terms(r.title, r.lang) for r in (record, original))):
             continue
         ranks[source := outlet_key(record.source)] += 1
         found.append((ranks[source], record))

@@ -138,7 +138,7 @@ def test_a_number_that_is_said_again_as_of_now_replaces_the_first(lang: str, tit
     ],
 )
 def test_the_ill_are_counted(lang: str, title: str, figures: dict[str, int]) -> None:
-    """They may become fewer, so their number is no toll."""
+    """They may become fewer, so their number is not a toll."""
     assert figures_in(title, lang) == figures
     assert not new_tolls([(n, by, {"hospitalized": 23, "ill": 9}) for n, by in enumerate("ab")], ())
 

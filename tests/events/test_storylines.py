@@ -280,7 +280,7 @@ def test_a_headline_is_credited_to_the_first_article_that_has_it() -> None:
 
 
 def test_an_outdated_figure_is_no_alternative() -> None:
-    """Neither a lower toll nor one that was corrected; what one outlet counts more is none of the event."""
+    """Neither a lower toll nor one that was corrected; what one outlet counts more is not outdated."""
     said = ("quake kills 9 in Wenlow", "toll of Wenlow now 62 dead", "army sent, 65 dead", "mayor resigns")
     articles = [record(title, n, title) for n, title in enumerate(said)]
 

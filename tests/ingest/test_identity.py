@@ -204,7 +204,7 @@ async def test_a_copy_that_nobody_keeps_is_decided_by_its_next_text(
 @pytest.mark.parametrize("lang", ["en", "de", "ru", "zh"])
 @pytest.mark.parametrize("stub", ["", "..."])
 async def test_a_stub_that_becomes_a_copy_is_decided_anew(newsroom: Core, lang: str, stub: str) -> None:
-    """Though its headline stays; with a text of its own it is the same article as before."""
+    """Though its headline stays; with a text that nobody had it is the same article as before."""
     (title, report), (headline, other) = SUBJECTS[lang]
     stub = stub and (other[:8] if lang == "zh" else " ".join(other.split()[:3]))
     both = f"{report} {other}"

@@ -328,10 +328,10 @@ class OpenEvents:
         """Choose headline, terms and profile from the items in the window, unless the event is fading."""
         cluster = self._clusters.by_key[event.cluster_key]
         members = cluster.members.values()
-        said = [(m.titled_ms or m.at_ms, m.source, figures_in(m.title, m.lang)) for m in members]
-        arrived = {m.titled_ms or m.at_ms: max(m.at_ms, arrival_ms_of(m.first_version)) for m in members}
-        grown = [(max(at, arrived[at]), kind, n) for at, kind, n in new_tolls(said, event.tolls)]
-        event.tolls += grown
+        said = ((m.titled_ms or m.at_ms, m.source, figures_in(m.title, m.lang)) for m in members)
+        if grown := new_tolls(said, event.tolls):
+            arrived = {m.titled_ms or m.at_ms: arrival_ms_of(m.first_version) for m in members}
+            event.tolls += [(max(at, arrived[at]), kind, number) for at, kind, number in grown]
         if event.status == "fading" and event.title and not grown:
             _mark_doubtful(event, cluster)
             return

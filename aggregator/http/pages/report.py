@@ -22,7 +22,7 @@ from aggregator.app import Service
 from aggregator.contract.requests import SourcesPageQuery
 from aggregator.domain import ArticleRecord, RelatedItem
 from aggregator.errors import NotFound
-from aggregator.events.detection.numbers import independent
+from aggregator.events.detection.numbers import independent, items_of
 from aggregator.events.event import Event, title_of
 from aggregator.events.newsroom import are_apart, undoable_actions
 from aggregator.events.selection import EventFilter, severity
@@ -85,7 +85,7 @@ async def _render_report(
         developments=found[-MAX_DEVELOPMENTS:][::-1],
         spread=cards.spread_chart(event, loaded.items, service.clock()),
         loaded=loaded,
-        suggested=await _suggestions(service, event, sure) if event.status != "closed" else [],
+        suggested=await _suggestions(service, event),
         sure=sure,
         learning=await service.events.repository.learning(service.clock()),
         by_id=by_id,
@@ -118,15 +118,17 @@ async def _names(service: Service, event: Event) -> tuple[dict[str, str], Event]
     return names, events.get(event.merged_into or "", event)
 
 
-async def _suggestions(
-    service: Service, event: Event, sure: Sequence[EventItem]
-) -> list[tuple[Event | None, list[ArticleRecord]]]:
-    """Articles that tell one story with two of ``MAX_ASKED`` of the event, by the event that has them.
+async def _suggestions(service: Service, event: Event) -> list[tuple[Event | None, list[ArticleRecord]]]:
+    """Articles that tell one story with two of ``MAX_ASKED`` of an open event, by the event that has them.
 
     None that editors took out or put elsewhere, none of an event that they kept apart from this one.
     """
+    if event.status == "closed":
+        return []
     options = RelatedOptions(MAX_SUGGESTED, exclude_ids=(*event.items, *event.removed))
-    asked = [item.id for item in sure[:: max(1, len(sure) // MAX_ASKED)]][:MAX_ASKED]
+    sure = {id_: item for id_, item in items_of(event).items() if not item.doubtful}
+    in_order = sorted(sure, key=lambda id_: (sure[id_].claim_ms or sure[id_].at_ms, sure[id_].number))
+    asked = in_order[:: max(1, len(sure) // MAX_ASKED)][:MAX_ASKED]
 
     async def related(id_: str) -> list[RelatedItem]:
         try:
@@ -219,8 +221,7 @@ async def event_provenance(request: web.Request, service: Service, id_: str) -> 
 
     async def render(_: bytes) -> bytes:
         event, found, families = await load_event(service, id_)
-        sure = [i for i in (await request.app[EVENT_ITEMS].load(service, event)).items if not i.doubtful]
-        near = await _suggestions(service, event, sure) if event.status != "closed" else []
+        near = await _suggestions(service, event)
         return rendered(
             request,
             "event_provenance.html",

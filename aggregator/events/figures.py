@@ -59,7 +59,6 @@ def new_tolls(headlines: Iterable[Said], known: Sequence[Toll]) -> list[Toll]:
     A lower number corrects one that two outlets had reported before if more outlets report it since.
     """
     last, found = {kind: number for _, kind, number in known}, list[Toll]()
-    old = {toll[1:] for toll in known}
     for kind, values in _reports(headlines).items():
         toll, steps = last.get(kind, 0), list[Toll]()
         for number, reports in values.items() if kind not in MAY_FALL else ():
@@ -70,7 +69,7 @@ def new_tolls(headlines: Iterable[Said], known: Sequence[Toll]) -> list[Toll]:
                 toll = number
                 steps.append((reports[0][0], kind, toll))
         if toll != last.get(kind, 0):
-            found += [step for step in steps if step[1:] not in old or step is steps[-1]]
+            found += [step for step in steps if step is steps[-1] or step[1:] not in {t[1:] for t in known}]
     return found
 
 

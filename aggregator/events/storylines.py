@@ -37,15 +37,12 @@ MIN_LETTERS = 3
 LINK_MS = 21 * DAY_MS
 LINK_COSINE = 0.3
 MIN_COMMON_TERMS = 2
-# Alerts of one event in two languages follow each other within a day.
-TRANSLATION_MS = DAY_MS
-# A term is common to two profiles if it has at least this weight in both.
-COMMON_TERM_WEIGHT = 0.16
+TRANSLATION_MS = DAY_MS  # alerts of one event in two languages follow each other within it
+COMMON_TERM_WEIGHT = 0.16  # a term is common to two profiles if it has at least this weight in both
 MAX_ENTRIES = 500  # about 100 kB; a stream with one alert a day has 21
 MAX_ALTERNATIVES = MAX_NEWEST = 3
 MAX_HEADLINES = 100
-# Two headlines whose terms have a larger Jaccard similarity say the same.
-MAX_RESEMBLANCE = 0.5
+MAX_RESEMBLANCE = 0.5  # two headlines whose terms have a larger Jaccard similarity say the same
 # Articles read per storyline, evenly spread over the items of each event.
 MAX_STORY_ARTICLES = 400
 

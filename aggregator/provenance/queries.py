@@ -83,9 +83,8 @@ class ProvenanceQueries:
         for id_, article in stored.items():
             publication = Publication.of(article.record, believed_ms(article.record.source)).at(times[id_])
             counted.append(publication)  # its text is that of its last version
-            is_head = article.record.first_version == article.group  # its copies have it from its first
-            since_ms = 0 if is_head else publication.updated_ms
-            version = replace(publication, at_ms=since_ms or publication.at_ms)
+            since_ms = publication.updated_ms if article.record.first_version != article.group else 0
+            version = replace(publication, at_ms=since_ms or publication.at_ms)  # copies have a head's first
             groups.setdefault(article.group, []).append(version)
         texts = [sorted(text, key=_by_time) for text in groups.values()]
         texts_of = {p.record.number: (p, next(filter(p.repeats, text))) for text in texts for p in text}

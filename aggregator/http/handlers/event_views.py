@@ -233,8 +233,7 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
         if (text := item.copy_of or item.id) in by_id:
             first = firsts.setdefault(text, item.id)
             by_id[item.id] = replace(item, copy_of="" if first == item.id else first)
-    copied_by = {id_: by_id[id_].copy_of for id_ in records}
-    newest = storylines.newest_of_outlets(records.values(), "", copied_by)
+    newest = storylines.newest_of_outlets(records.values(), "", {i: by_id[i].copy_of for i in records})
     alternatives = storylines.headline_alternatives([*records.values()], event.title, event.tolls)
     return EventItems(
         items=tuple(by_id[item.id] for item in in_order),

@@ -21,8 +21,7 @@ from aggregator.log_limits import ChangeFilter
 
 POLL_INTERVAL_S = 0.5
 CHANGES_PER_READ = 200
-# Position before the first change.
-NO_CHANGES = b"0-0"
+NO_CHANGES = b"0-0"  # position before the first change
 MAX_SUBSCRIBERS = 256
 QUEUE_LIMIT = 1000
 _POSITION_PATTERN = re.compile(rb"\d{1,19}-\d{1,19}")

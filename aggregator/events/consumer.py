@@ -39,15 +39,13 @@ from aggregator.store.decoding import decode_value
 from aggregator.time_units import MINUTE_MS
 
 logger = logging.getLogger(__name__)
-# Articles per read of the article stream.
-ITEMS_PER_READ = 100
+ITEMS_PER_READ = 100  # articles per read of the article stream
 # Articles per ``poll``, 0.5 s of work: then the state is saved (the work of some hundred), the lease renewed.
 ITEMS_PER_POLL = 2000
 CHECKPOINT_INTERVAL_MS = 10_000
 STATE_KEY = b"{events}state"  # ``BurstDetector.dump``, compressed
 FORMAT_BYTE = b"\x02"
-# Commit attempts of one checkpoint while editors keep changing the overrides.
-MAX_SAVE_ATTEMPTS = 16
+MAX_SAVE_ATTEMPTS = 16  # commit attempts of one checkpoint while editors keep changing the overrides
 TRIM_EVERY_CHECKPOINTS = 100
 _encode = msgspec.msgpack.Encoder().encode
 

@@ -77,7 +77,7 @@ def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str,
     """What happened to events within a period, and what is left to do; in lists: what needs an editor first.
 
     "back": with news after an editor was done with it, while it runs; else "published" or "dropped" by us;
-    else "new": fired; else "developed": with items, tolls, headlines, a merge or a split, first those with a
+    else "new": fired; else "developed": items, updates, tolls, headlines, merge or split, first those with a
     toll; else open and "unhandled" or "taken". What is muted, merged or detected later is in none; what was
     split off is not new. Items count when they arrived. New events that nobody is on are first.
     """
@@ -87,6 +87,7 @@ def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str,
         headlines = [action for action in event.actions if not action.actor]
         times = [*arrivals_of(event), *(action.at_ms for action in (*headlines, *rearranged(event)))]
         times += [toll[0] for toll in event.tolls] + [at_ms for at_ms, _ in event.developments]
+        times += event.updates.values()
         decided = [action.at_ms for action in event.actions if action.work_status == event.work_status]
         is_running, is_back = event.status != "closed", since_handled(event).is_back
         is_open = is_running and event.work_status not in SETTLED

@@ -25,8 +25,7 @@ from aggregator.time_units import MINUTE_MS
 MAX_DESKS = 1000
 DEFAULT_PAUSE_MINUTES = 5
 MAX_HELD = 200
-# Open events that were reported; the oldest are forgotten above it, and may be reported again.
-MAX_NOTIFIED = 2000
+MAX_NOTIFIED = 2000  # open events that were reported; above it the oldest may be reported again
 FOLLOW_UPS = ("development", "doubled", "closed")
 
 

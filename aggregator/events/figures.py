@@ -30,8 +30,7 @@ _UNCOUNTED = re.compile(
     r"(?<!\d)(?:\d+[.,]\d{1,2}(?!\d)|(?:19|20)\d\d(?!\d)|\d+(?=\s?[%$€£¥]|[-–][^\W\d]))|[$€£¥]\s?[\d.,]+|死傷"
 )
 
-# When, where and what one headline says: the number of each kind.
-Said = tuple[int, str, Mapping[str, int]]
+Said = tuple[int, str, Mapping[str, int]]  # when, where and what one headline says: the number of each kind
 # A number, when and where it was reported first, and how many outlets have reported it.
 Figure = tuple[int, int, str, int]
 Toll = tuple[int, str, int]  # when it was reported first, or arrived, in ms, kind, number

@@ -34,11 +34,9 @@ LEARNING_KEY = b"{events}learning"
 TOP_STORIES_KEY = b"{events}top-stories"
 CHANGES_KEY = b"{events}changes"
 NUMBER_KEY_PREFIX = b"{events}n:"
-# Limit for chains of merges of merged events.
-MAX_MERGE_HOPS = 64
+MAX_MERGE_HOPS = 64  # limit for chains of merges of merged events
 MAX_STORY_EVENTS = 100
-# Events that a filtered list reads at a time, until it has enough.
-EVENTS_PER_READ = 200
+EVENTS_PER_READ = 200  # events that a filtered list reads at a time, until it has enough
 
 ChangeRecordKind = ChangeKind | Literal["action"]
 

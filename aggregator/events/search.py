@@ -18,10 +18,8 @@ from aggregator.analysis.text.tokenizer import has_quoted, search_terms
 from aggregator.events.event import Event, EventSummary
 from aggregator.events.repository import EVENTS_PER_READ, EventRepository
 
-# The most recently seen events; a closed one is kept for weeks.
-MAX_EVENTS = 5000
-# Shorter queries are compared word by word only: "a" is in every headline.
-MIN_SUBSTRING_CHARS = 3
+MAX_EVENTS = 5000  # the most recently seen events; a closed one is kept for weeks
+MIN_SUBSTRING_CHARS = 3  # shorter queries are compared word by word only: "a" is in every headline
 DEFAULT_LANGUAGES = ("en",)
 _query_terms = lru_cache(maxsize=1024)(search_terms)
 

@@ -194,11 +194,12 @@ def _recent(timeline: Iterable[tuple[int, int]], now_ms: int) -> float:
 
 
 class CameSince(NamedTuple):
-    """Items since a time, whether an event handled then is back, and by kind a new toll: then and now."""
+    """Items since a time, whether an event handled then is back, new tolls (then, now), updates of others."""
 
     items: int = 0
     is_back: bool = False
     tolls: Mapping[str, tuple[int, int]] = {}
+    updates: int = 0
 
 
 def since_handled(event: Event) -> CameSince:
@@ -213,13 +214,16 @@ def since_handled(event: Event) -> CameSince:
 def came_since(event: Event, since_ms: int, known: Sequence[Toll] | None = None) -> CameSince:
     """What came after a time. ``known``: tolls that two outlets had reported then; None: those before it."""
     known = [toll for toll in event.tolls if toll[0] <= since_ms] if known is None else known
-    items = sum(at_ms > since_ms for at_ms in arrivals_of(event))
+    arrivals = arrivals_of(event)
+    new = {i for i, at_ms in zip(event.items, arrivals, strict=False) if at_ms > since_ms}
+    updates = sum(at_ms > since_ms for id_, at_ms in event.updates.items() if id_ not in new)
+    items = sum(at_ms > since_ms for at_ms in arrivals)
     has_developed = any(at_ms > since_ms for at_ms, _ in event.developments)
     # What one outlet had reported then counts as known, though another one confirmed it later.
     then = {kind: number for at_ms, kind, number in sorted({*known, *event.tolls}) if at_ms <= since_ms}
     old, now = ({kind: number for _, kind, number in tolls} for tolls in (known, event.tolls))
     tolls = {kind: (then.get(kind, 0), n) for kind, n in now.items() if n != old.get(kind)}
-    return CameSince(items, bool(tolls) or has_developed or 0 < event.needed < items, tolls)
+    return CameSince(items, bool(tolls) or has_developed or 0 < event.needed < items, tolls, updates)
 
 
 def is_handled(event: Event) -> bool:

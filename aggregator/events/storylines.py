@@ -43,8 +43,7 @@ MAX_ENTRIES = 500  # about 100 kB; a stream with one alert a day has 21
 MAX_ALTERNATIVES = MAX_NEWEST = 3
 MAX_HEADLINES = 100
 MAX_RESEMBLANCE = 0.5  # two headlines whose terms have a larger Jaccard similarity say the same
-# Articles read per storyline, evenly spread over the items of each event.
-MAX_STORY_ARTICLES = 400
+MAX_STORY_ARTICLES = 400  # articles read per storyline, evenly spread over the items of each event
 
 
 def report_the_same(a: Mapping[str, float], b: Mapping[str, float]) -> bool:

@@ -112,14 +112,17 @@ def test_new_items_count_whoever_is_on_an_event() -> None:
 
 
 def test_what_updates_in_place_bring_is_new() -> None:
-    """A toll, and another headline of a published event, though no item came."""
+    """A toll, an update of any item, and another headline of a published event, though no item came."""
     renamed = EditorAction("choose_headline", "", EVENT_MS + 1, "renamed", item="a")
     events = [
         of("renamed", work_status="published", actions=(renamed,)),
         of("toll", assignee="Ada", tolls=((EVENT_MS + 1, "dead", 29),)),
+        of("text", acknowledged_by="Ada", updates={"text": EVENT_MS + 1}),
+        of("before", acknowledged_by="Ada", updates={"before": EVENT_MS - 1}),
     ]
 
-    assert [each.id for each in handover(events, EVENT_MS, EVENT_MS + 9)["developed"]] == ["toll", "renamed"]
+    found = handover(events, EVENT_MS, EVENT_MS + 9)["developed"]
+    assert [each.id for each in found] == ["toll", "renamed", "text"]
 
 
 def test_what_is_back_stays_until_it_is_handled_again() -> None:

@@ -169,7 +169,7 @@ def test_a_handled_event_returns_when_its_toll_grows(action: EditorAction) -> No
     corrected = replace(grown, tolls=(*grown.tolls, (SEEN_MS + 3, "dead", 41)))
 
     assert since_handled(handled) == CameSince()
-    assert since_handled(grown) == (0, True, {"injured": (0, 300), "dead": (11, 140)})
+    assert since_handled(grown) == CameSince(0, True, {"injured": (0, 300), "dead": (11, 140)})
     assert since_handled(corrected).tolls["dead"] == (11, 41)
     assert (is_handled(grown), is_settled(grown)) == (False, False)
 
@@ -180,8 +180,17 @@ def test_the_toll_when_an_event_was_handled_is_the_one_that_was_reported_then() 
     handled = apply_action(event("e1", "Quake", tolls=(old,)), PUBLISHED)
     grown = replace(handled, tolls=(old, reported, (SEEN_MS + 1, "dead", 140)))
 
-    assert since_handled(grown) == (0, True, {"dead": (11, 140)})
-    assert since_handled(replace(handled, tolls=(old, reported))) == (0, True, {"dead": (11, 11)})
+    assert since_handled(grown) == CameSince(0, True, {"dead": (11, 140)})
+    assert since_handled(replace(handled, tolls=(old, reported))) == CameSince(0, True, {"dead": (11, 11)})
+
+
+def test_updates_of_items_that_were_there_are_counted_apart() -> None:
+    """A new item that was updated since is one new item; an update alone brings no event back."""
+    times = (SEEN_MS - 9, SEEN_MS - 8, SEEN_MS + 1)
+    seen = apply_action(event("e1", "Quake", ["old", "same", "new"], times=times, needed=5), PUBLISHED)
+    updated = replace(seen, updates={"old": SEEN_MS + 2, "same": SEEN_MS - 1, "new": SEEN_MS + 3})
+
+    assert since_handled(updated) == CameSince(1, updates=1)
 
 
 def test_a_muted_event_does_not_return() -> None:

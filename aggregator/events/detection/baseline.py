@@ -19,8 +19,7 @@ from aggregator.index.keys import term_hash
 from aggregator.time_units import HOUR_MS
 
 SAME_WEEKDAY_WEIGHT = 2.0
-# A weekly event is routine too: half of its count a week ago is expected in any case.
-WEEK_AGO_SHARE = 0.5
+WEEK_AGO_SHARE = 0.5  # a weekly event is routine too: half of its count a week ago is expected in any case
 MAX_TERMS_PER_HOUR = 100_000
 HOURS_PER_WEEK = HISTORY_DAYS * HOURS_PER_DAY
 # Stream size at which, without history, half of the observed documents count as expected: in 2,000 documents

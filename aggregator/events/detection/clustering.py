@@ -24,15 +24,12 @@ from aggregator.events.detection.postings import Postings, columns
 # 0.55 give similar results.
 JOIN_COSINE = 0.35
 MERGE_COSINE = 0.45
-# The centroid of a smaller cluster is not reliable enough for merging.
-MIN_ITEMS_TO_MERGE = 4
+MIN_ITEMS_TO_MERGE = 4  # the centroid of a smaller cluster is not reliable enough for merging
 MIN_ITEMS_TO_BE_MERGED = 2
-# A norm is computed again after this time, for a merge every minute.
-NORM_STALE_MINUTES = 10
+NORM_STALE_MINUTES = 10  # a norm is computed again after this time, for a merge every minute
 # Largest weight of a term in an item (``items.py``); a cluster of n items holds at most n times that.
 MAX_TERM_WEIGHT = 255
-# A term of the headline weighs more than those of the opening.
-_OPENING = round(MAX_TERM_WEIGHT * OPENING_WEIGHT)
+_OPENING = round(MAX_TERM_WEIGHT * OPENING_WEIGHT)  # largest weight of a term outside the headline
 # Latest items of a cluster that decide whether it is news: a series of hundreds is checked with every item.
 MAX_EXAMINED_ITEMS = 64
 

@@ -259,14 +259,13 @@ class BurstDetector:
     # -- one item ------------------------------------------------------------------------------
 
     def _apply_update(self, item: StreamItem) -> bool:
+        is_listed = self.open_events.record_update(item)
         member = self.clusters.find_item(item.first_version)
         if member is None:
-            return False
+            return is_listed
         member.desk_prefix, member.title = split_headline(item.title)
         member.titled_ms = item.arrived_ms
         self.clusters.renumber(member, item.number)
-        cluster = self.clusters.by_key[member.cluster_key]
-        self.open_events.needs_headline |= {cluster.event_id: None} if cluster.event_id else {}
         return True
 
     def _observe_late(

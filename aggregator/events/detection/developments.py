@@ -17,8 +17,7 @@ from aggregator.events.detection.expectation import TermWeights
 from aggregator.events.detection.model import CHANCE_ITEMS
 from aggregator.events.detection.voices import MIN_VOICES
 
-# Probability of as many headlines with a term, up to which it is new.
-MAX_CHANCE = 1e-3
+MAX_CHANCE = 1e-3  # probability of as many headlines with a term, up to which it is new
 Articles = list[WindowItem]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 import xxhash
 
-from aggregator.domain import arrival_ms_of
+from aggregator.domain import StreamItem, arrival_ms_of
 from aggregator.events.detection import description
 from aggregator.events.detection.clustering import JOIN_COSINE, Cluster, ClusterIndex, TermWeigher, WindowItem
 from aggregator.events.detection.developments import Articles, StoryMemory
@@ -31,8 +31,7 @@ from aggregator.events.doubt import strange_articles
 from aggregator.events.figures import Toll, figures_in, new_tolls
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
-# A headline is kept for this time unless another one is clearly better.
-KEPT_HEADLINE_MS = 15 * MINUTE_MS
+KEPT_HEADLINE_MS = 15 * MINUTE_MS  # a headline is kept for this time unless another one is clearly better
 # Ids listed by one event; further items only count. The largest cluster of a day has some hundred items.
 MAX_EVENT_ITEMS = 5_000
 
@@ -77,7 +76,8 @@ class OpenEvent(msgspec.Struct, array_like=True):
     def add(self, member: WindowItem) -> None:
         """Add one item of the cluster."""
         at_ms, number = member.published_ms or member.at_ms, member.first_version
-        self._list(member.id, Item(member.cosine, at_ms, member.source, member.claim_ms, number))
+        item = Item(member.cosine, at_ms, member.source, member.claim_ms, number, False, member.titled_ms)
+        self._list(member.id, item)
         if member.lang:
             self.languages[member.lang] = self.languages.get(member.lang, 0) + 1
 
@@ -219,6 +219,16 @@ class OpenEvents:
         if event is not None:
             event.sightings += 1
             self._updated[event.id] = None
+
+    def record_update(self, item: StreamItem) -> bool:
+        """Record a later version of an article that an event lists; whether there is one."""
+        for event in self.by_id.values():
+            listed = event.items.get(item.id)
+            if listed is not None and listed.number == item.first_version != item.number:
+                event.items[item.id] = listed._replace(updated_ms=item.arrived_ms)
+                self.needs_headline[event.id] = self._updated[event.id] = None
+                return True
+        return False
 
     def absorb(self, cluster: Cluster, absorbed: OpenEvent, clock_ms: int) -> None:
         """Close ``absorbed`` and add its items and counts to the event of ``cluster``."""

@@ -26,14 +26,12 @@ from aggregator.events.detection.items import NAME_SHARE, occurrences_inside
 from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.model import CHANCE_ITEMS, NEARLY_ALL, NEGLIGIBLE_SHARE, EditorOverrides
 
-# Share of the documents with the rarer key term that must hold the other too.
-MERGE_SHARE = 0.2
+MERGE_SHARE = 0.2  # share of the documents with the rarer key term that must hold the other too
 # A story has this share of the items, at least and at most these numbers of them; fewer are a side of one.
 MIN_PART_ITEMS = 5
 MIN_PART_SHARE = 1 / 3
 ENOUGH_ITEMS = 8
-# Share of the items that hold no term of either story.
-MAX_REST_SHARE = 0.1
+MAX_REST_SHARE = 0.1  # share of the items that hold no term of either story
 # Share of the items of a story that hold what marks it; more items without an own term are no outliers.
 FAIR_SHARE = 0.25
 # Latest items of each cluster that are examined for a second story, so that the cost has a limit.

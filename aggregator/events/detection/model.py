@@ -20,16 +20,14 @@ EventStatus = Literal["emerging", "breaking", "fading", "closed"]
 ChangeKind = Literal["fired", "updated", "development", "doubled", "merged", "closed"]
 MuteScope = Literal["story", "routine"]
 Profile = Iterable[tuple[str, float]]
-# Time in ms, article id and source.
-FirstReport = tuple[int, str, str]
+FirstReport = tuple[int, str, str]  # time in ms, article id and source
 # Cosine of two profiles from which an editor's instruction for one event also applies to the other.
 SAME_STORY_COSINE = 0.5
 # Known history. Merges and placed items expire with it; a muted story is usual after it (a routine: always).
 HISTORY_DAYS = 7
 HISTORY_MS = HISTORY_DAYS * DAY_MS
 HOURS_PER_DAY = DAY_MS // HOUR_MS
-# Fewer documents are chance; added to counts of which a ratio is formed.
-CHANCE_ITEMS = 3
+CHANCE_ITEMS = 3  # fewer documents are chance; added to counts of which a ratio is formed
 # A smaller share is neglected: of a story in another one, of windows with a term, by which a total changed.
 NEGLIGIBLE_SHARE = 0.05
 NEARLY_ALL = 0.8
@@ -77,6 +75,7 @@ class DetectedEvent:
     needed        number of items that it had to exceed; 0: not known
     tolls         each larger number that two outlets report, and each that corrects it (``figures.py``)
     numbers       by item: number of its first version, 0 if not known
+    updates       when the last update in place of an item arrived, in ms
     doubtful      items like hardly any others or earlier than the first about it, none that editors put there
     """
 
@@ -113,6 +112,7 @@ class DetectedEvent:
     tolls: tuple[Toll, ...] = ()
     numbers: tuple[int, ...] = ()
     doubtful: tuple[str, ...] = ()
+    updates: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

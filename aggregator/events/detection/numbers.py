@@ -21,7 +21,7 @@ E = TypeVar("E", bound=DetectedEvent)
 
 
 class Item(NamedTuple):
-    """Similarity on joining, 0..1; time; source; a claim if the time is the arrival; first version; doubt."""
+    """Similarity on joining, 0..1; time; source; claim if it is the arrival; first version; doubt; update."""
 
     cosine: float
     at_ms: int
@@ -29,6 +29,7 @@ class Item(NamedTuple):
     claim_ms: int | None = None
     number: int = 0
     doubtful: bool = False
+    updated_ms: int = 0
 
 
 def first_ms(items: Collection[Item], further: Iterable[int], empty_ms: int = 0) -> int:
@@ -72,6 +73,7 @@ def counted(
         "claims": {id_: item.claim_ms for id_, item in items.items() if item.claim_ms is not None},
         "outlets": tuple(position.get(key, -1) for key in keys),
         "numbers": tuple(item.number for item in items.values()),
+        "updates": {id_: item.updated_ms for id_, item in items.items() if item.updated_ms},
         "doubtful": tuple(id_ for id_, item in items.items() if item.doubtful),
         "sources": tuple(names.values()),
         "size": len(times),
@@ -89,7 +91,8 @@ def items_of(event: DetectedEvent) -> dict[str, Item]:
     names = (*event.sources, "")
     numbers, doubtful = event.numbers or (0,) * len(event.items), set(event.doubtful)
     rows = zip(event.items, event.cosines, event.times, event.outlets, numbers, strict=False)
-    return {i: Item(c, at_ms, names[o], event.claims.get(i), n, i in doubtful) for i, c, at_ms, o, n in rows}
+    claims, updates = event.claims.get, event.updates.get
+    return {i: Item(c, ms, names[o], claims(i), n, i in doubtful, updates(i, 0)) for i, c, ms, o, n in rows}
 
 
 def times_of(event: DetectedEvent) -> dict[str, int]:

@@ -16,8 +16,7 @@ from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.voices import Bursts, Voices
 
 FORMAT_BYTE = b"\x0c"
-# List entries per chunk: at most 10 ms of a state of 9.5 MB, which takes up to 79 ms in one call.
-ENTRIES_PER_CHUNK = 64
+ENTRIES_PER_CHUNK = 64  # of lists: at most 10 ms of a state of 9.5 MB, which takes up to 79 ms at once
 _encoder = msgspec.msgpack.Encoder()
 
 

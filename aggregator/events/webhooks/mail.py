@@ -20,8 +20,7 @@ from urllib.parse import unquote, urlsplit
 from aggregator.errors import InvalidInput
 
 TIMEOUT_S = 20.0
-# Of each step of the SMTP dialogue; the whole has TIMEOUT_S.
-STEP_TIMEOUT_S = 8.0
+STEP_TIMEOUT_S = 8.0  # of each step of the SMTP dialogue; the whole has TIMEOUT_S
 _LINKED = re.compile(r"^(.*) (https?://\S+)$", re.MULTILINE)
 MAX_ADDRESS_CHARS = 254  # RFC 5321, section 4.5.3.1.3
 

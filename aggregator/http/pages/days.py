@@ -42,7 +42,9 @@ async def since(request: web.Request, service: Service, query: DaysPageQuery) ->
     if not query.since:
         raise web.HTTPSeeOther(f"/days/{shown.date}{_parameters(query)}")
     since_ms = to_past_ms(query.since, "since", now_ms, shown.zone) or 0
-    return await _page(request, query, shown, min(since_ms, now_ms))
+    if since_ms > now_ms:
+        raise InvalidInput("since: this time has not come yet.", field="since")
+    return await _page(request, query, shown, since_ms)
 
 
 async def day(request: web.Request, service: Service, date: str, query: DayQuery) -> web.Response:

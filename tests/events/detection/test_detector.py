@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from aggregator.domain import article_number_at
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.model import BurstRule
 from aggregator.time_units import MINUTE_MS
-from tests.support.detector_stream import RULE, START_MS, DetectorStream
+from tests.support.detector_stream import RULE, START_MS, DetectorStream, time_ms
 
 
 @pytest.mark.parametrize(("items", "fires"), [(15, False), (16, True)])
@@ -105,6 +106,22 @@ def test_an_update_of_an_article_does_not_count_twice() -> None:
     stream.send(16, first_version=article_number_at(START_MS, 1), id="a1")
 
     assert stream.fired == []
+
+
+def test_an_update_keeps_the_place_of_its_article_and_is_recorded() -> None:
+    """Of an event that is open or fires later, also when the first version has left the window."""
+    stream = DetectorStream(rule=BurstRule(items=3))
+    items = [stream.send(n) for n in range(3)]
+    for item, minute in zip(items, (2.5, 160, 320), strict=True):
+        now_ms = time_ms(minute)
+        update = replace(item, number=article_number_at(now_ms), arrived_ms=now_ms, published_at_ms=now_ms)
+        stream.observe(update)
+        stream.send_burst(4, start=minute + 1, step=50)
+    stream.tick(500)
+
+    event = stream.last_event()
+    assert event.updates == {"a1": time_ms(2.5), "a2": time_ms(160), "a3": time_ms(320)}
+    assert (event.size, event.times[:3]) == (15, tuple(map(time_ms, range(3))))
 
 
 def test_items_slightly_out_of_order_are_sorted_by_time() -> None:

@@ -194,12 +194,12 @@ async def test_since_you_left(service: Service, client: Client) -> None:
     text = await get(client, f"/days?since={since}")
     new, _, unhandled = text.partition("Open, nobody is on it")
     assert "The quake" in new and "The storm" in unhandled and "The storm" not in new
-    new, _, developed = new.partition("Changed: new items")
+    new, _, developed = new.partition("Changed: new or updated items")
     assert "The ferry" in developed and "The ferry" not in new and ">1 new item since <time" in developed
     assert ">2 items<" in unhandled and "since <time" not in unhandled
     assert "/v1/days/" not in text  # which has no handover
     later = to_datetime(now_ms + DAY_MS).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert "The quake" in await get(client, f"/days?since={later}")
+    assert "since: this time has not come yet" in await get(client, f"/days?since={later}", 400)
     for path, target in (
         ("?date=2026-11-05&time_zone=Europe/Rome", "2026-11-05?time_zone=Europe/Rome"),
         ("", None),
@@ -231,11 +231,12 @@ async def test_a_handover_says_how_figures_moved(service: Service, client: Clien
     first, last = first_ms - MIDNIGHT_MS, at_ms - MIDNIGHT_MS
     dated = {"items": ["d1", "d2"], "claims": {"d2": first_ms + HOUR_MS}, "outlets": (0, 0)}
     dated["cosines"] = (1.0, 1.0)
-    await store(service, "ferry", first, last, assignee="Ada", tolls=tolls, **dated)
+    await store(service, "ferry", first, last, assignee="Ada", tolls=tolls, updates={"d1": at_ms}, **dated)
     since = f"{to_datetime(now_ms - 2 * HOUR_MS):%Y-%m-%dT%H:%M}"
 
-    text = (await get(client, f"/days?since={since}&time_zone=UTC")).partition("Changed: new items")[2]
-    assert ">2+ outlets: 34 → 113 dead, 1 new item since <time" in text and "missing" not in text
+    text = (await get(client, f"/days?since={since}&time_zone=UTC")).partition("Changed: new")[2]
+    said = "2+ outlets: 34 → 113 dead, 1 new item, 1 item updated in place since <time"
+    assert f">{said}" in text and "missing" not in text
 
 
 async def test_a_handover_names_a_toll_corrected_since_we_published(service: Service, client: Client) -> None:

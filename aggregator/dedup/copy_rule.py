@@ -145,10 +145,14 @@ class CopyRule:
         is_later = evidence.hours_apart is not None and evidence.hours_apart > self.same_outlet_hours
         return self.later if is_later else self.same_outlet
 
-    def may_match(self, overlap: OverlapEstimate, *, same_outlet: bool) -> bool:
-        """Whether a pair with this wording can meet its requirements; False for nearly all pairs."""
-        rows = (*self.same_outlet, *self.later) if same_outlet else self.other_outlet
+    def may_match(self, overlap: OverlapEstimate) -> bool:
+        """Whether a pair with this wording can meet requirements; False for nearly all pairs."""
+        rows = (*self.other_outlet, *self.same_outlet, *self.later)
         return may_be_summary(overlap) or self._shares_enough(overlap, rows)
+
+    def begins_alike(self, evidence: Evidence, headlines: float) -> bool:
+        """Whether an opening or the headlines are those of copies: what is around a text is neither."""
+        return any(evidence.overlap.opening >= r.opening or headlines >= r.headline for r in self.same_outlet)
 
     def is_copy_or_summary(self, evidence: Evidence, headline_similarity: Callable[[], float]) -> bool:
         """Whether the pair meets its requirements, or one text is a teaser of the other."""

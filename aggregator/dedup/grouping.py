@@ -37,6 +37,7 @@ def unite(
         and not copy_rule.figures_changed(subject.figures, c.record.figures)
         and not decisive_difference(subject.title, c.record.title, subject.lang)
         and compare_pair(subject, c.record, c.evidence, policy)[0]
+        and policy.copy_rule.begins_alike(c.evidence, headline_similarity(subject, c.record))
     ]
     if len(copied) < 2 or outcome.match.canonical_first not in {r.first_version for r in copied}:
         return outcome, []

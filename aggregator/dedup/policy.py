@@ -17,7 +17,6 @@ from fnmatch import translate
 from functools import lru_cache
 from math import inf
 
-from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, CopyRule, Requirement
 from aggregator.errors import InvalidInput
@@ -93,10 +92,6 @@ class Policy:
             strong=self.strong_containment,
             shared=self.min_shared_shingles,
         )
-
-    def may_match(self, overlap: OverlapEstimate, *, same_outlet: bool) -> bool:
-        """Whether a candidate farther than ``related_bits`` with this wording can affect the outcome."""
-        return self.name == "verified" and self.copy_rule.may_match(overlap, same_outlet=same_outlet)
 
 
 # Name of the policy that the settings describe.

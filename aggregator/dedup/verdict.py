@@ -1,8 +1,7 @@
 """The verdict (new, related, duplicate) on an article among its candidates, by a policy. Pure.
 
 An article joins the group of most of the earlier articles that it duplicates nearly as closely as the best;
-linking every match would merge groups through one page (docs/decisions/0017-group-choice.md). Related
-articles are ranked by the cosine of their top terms: the fingerprint, which finds them, is too coarse.
+linking every match would merge groups through one page (docs/decisions/0017-group-choice.md).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from aggregator.dedup.other_news import (
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.templates import exchanged
 from aggregator.dedup.wording import count_of_headline, headline_units, shared_wording
-from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome, RelatedItem, WeightedTerms
+from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome, WeightedTerms
 
 # A match whose containment is lower than that of the closest by more has no vote on the group.
 VOTING_CONTAINMENT_MARGIN = 0.1
@@ -64,6 +63,14 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
     if exact:
         best, rule = min(exact, key=lambda c: c.record.number), "exact"
     else:
+        # What an outlet prints around its texts is also in copies of those that ``subject`` does not repeat.
+        own = {c.canonical[1] for c in candidates if c.evidence.same_outlet and policy.name == "verified"}
+        candidates = [
+            c
+            for c in candidates
+            if c.canonical[1] not in own
+            or policy.copy_rule.begins_alike(c.evidence, headline_similarity(subject, c.record))
+        ]
         compared = [(c, *compare_pair(subject, c.record, c.evidence, policy)) for c in candidates]
         matches = [c for c, is_match, _ in compared if is_match]
         duplicated = [c for c in matches if not figures_are_news(c.record, subject, policy)]
@@ -214,10 +221,8 @@ def confirmed_by_group(subject: Analysis, candidates: Sequence[Candidate], polic
 
 def confirming_groups(prints: Iterable[tuple[int, str | int]]) -> set[int]:
     """Return the groups that two outlets printed; ``prints``: group and outlet of each article."""
-    outlets: dict[int, set[str | int]] = defaultdict(set)
-    for group, outlet in prints:
-        outlets[group].add(outlet)
-    return {group for group, names in outlets.items() if len(names) > 1}
+    counts = Counter(group for group, _ in set(prints))
+    return {group for group, count in counts.items() if count > 1}
 
 
 def related_candidates(
@@ -254,21 +259,6 @@ def cosine(a: WeightedTerms, b: WeightedTerms) -> float:
     """Cosine of two sparse unit vectors, 0..1; 0 when either is empty."""
     weights = dict(a)
     return min(1.0, sum([weight * weights[term] for term, weight in b if term in weights], 0.0))
-
-
-def rank(
-    candidates: Iterable[Candidate], *, exclude_group: int | None, limit: int
-) -> tuple[RelatedItem, ...]:
-    """At most ``limit`` candidates, most similar first (ties: latest first), one of each duplicate group.
-
-    None of group ``exclude_group``, the article's own.
-    """
-    groups = dict[int | None, Candidate]()
-    for c in sorted(candidates, key=lambda c: (-round(c.evidence.similarity, 3), -c.record.number)):
-        groups.setdefault(c.canonical[1], c)
-    groups.pop(exclude_group, None)
-    shown = list(groups.values())[:limit]
-    return tuple([RelatedItem.of(c.record, c.evidence.distance, c.evidence.similarity) for c in shown])
 
 
 def compare_pair(a: Comparable, b: Comparable, evidence: Evidence, policy: Policy) -> tuple[bool, Reason]:

@@ -15,7 +15,7 @@ from aggregator.analysis.term_profile import cosines, profile_weights
 from aggregator.dedup.copy_rule import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import Candidate, cosine
-from aggregator.domain import Analysis, Article, ArticleRecord, Sketch, arrival_ms_of
+from aggregator.domain import Analysis, Article, ArticleRecord, RelatedItem, Sketch, arrival_ms_of
 from aggregator.index import keys
 from aggregator.index.bindings import Binding, CanonicalPointer, decode_binding, decode_pointer
 from aggregator.index.codec.postings import entries_of_terms, numbers_within, shares_of_terms, top_by_terms
@@ -47,9 +47,7 @@ def build_candidates(
     for (stored, pointer, is_certain), overlap in zip(live, overlaps, strict=True):
         distance = hamming_distance(subject.fingerprint, stored.fingerprint)
         needs_terms = distance <= policy.related_bits or (
-            # The source takes 5 us, and nearly all candidates are below the floor.
-            overlap.containment >= policy.containment_floor
-            and policy.may_match(overlap, same_outlet=is_same_outlet(article.source, stored.texts.source))
+            policy.name == "verified" and policy.copy_rule.may_match(overlap)
         )
         if not (is_certain or needs_terms) or stored.texts.id == probe.id:
             continue
@@ -66,6 +64,22 @@ def build_candidates(
         canonical = (pointer.id, pointer.first_version) if pointer else (record.id, record.first_version)
         candidates.append(Candidate(record, canonical, evidence, pointer is None or pointer.kept))
     return candidates
+
+
+def rank(
+    candidates: Iterable[Candidate], *, exclude_group: int | None, limit: int
+) -> tuple[RelatedItem, ...]:
+    """At most ``limit`` candidates, most similar first (ties: latest first), one of each duplicate group.
+
+    By the cosine of their top terms: the fingerprint, which finds them, is too coarse. None of group
+    ``exclude_group``, the article's own.
+    """
+    groups = dict[int | None, Candidate]()
+    for c in sorted(candidates, key=lambda c: (-round(c.evidence.similarity, 3), -c.record.number)):
+        groups.setdefault(c.canonical[1], c)
+    groups.pop(exclude_group, None)
+    shown = list(groups.values())[:limit]
+    return tuple([RelatedItem.of(c.record, c.evidence.distance, c.evidence.similarity) for c in shown])
 
 
 def mark_unlike(

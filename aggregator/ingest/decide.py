@@ -15,13 +15,7 @@ from aggregator.analysis.source import as_sent
 from aggregator.dedup.copy_rule import is_same_outlet
 from aggregator.dedup.grouping import unite
 from aggregator.dedup.other_news import is_same_text
-from aggregator.dedup.verdict import (
-    Candidate,
-    compare_with_readers_versions,
-    decide,
-    rank,
-    related_candidates,
-)
+from aggregator.dedup.verdict import Candidate, compare_with_readers_versions, decide, related_candidates
 from aggregator.domain import (
     NUMBER_RANDOM_BITS,
     Answer,
@@ -39,7 +33,7 @@ from aggregator.domain import (
 from aggregator.errors import Expired, ImplausibleClock, NotFound, TakenDown
 from aggregator.index import Index, Probe, Snapshot, keys
 from aggregator.index.bindings import BindingSnapshot, binding_in_space, bindings_under, source_hash
-from aggregator.index.candidates import build_candidates
+from aggregator.index.candidates import build_candidates, rank
 from aggregator.index.lookup import LookupResult
 from aggregator.ingest.commit import CommitPlan, PendingArticle
 from aggregator.ingest.dual_write import DualWriter

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.dedup.copy_rule import Evidence, figures_changed
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.verdict import Candidate, compare_pair, cosine, decide, rank, related_candidates
+from aggregator.dedup.verdict import Candidate, compare_pair, cosine, decide, related_candidates
 from aggregator.domain import NO_SKETCH, Analysis, ArticleRecord, Sketch
 
 VERIFIED, HAMMING = Policy(), Policy(name="hamming")
@@ -140,7 +140,7 @@ def test_skipped_comparisons_do_not_change_the_outcome(
         else with_overlap(c, OverlapEstimate(0.0, 0.0, 0.0))
         for c in full
         if c.evidence.distance <= policy.related_bits
-        or policy.may_match(c.evidence.overlap, same_outlet=c.evidence.same_outlet)
+        or (policy.name == "verified" and policy.copy_rule.may_match(c.evidence.overlap))
     ]
     outcome = decide(subject(), full, policy)
 
@@ -390,20 +390,6 @@ def test_headlines_are_compared_at_most_once(
     assert len(calls) == comparisons
 
 
-def ranked_candidate(
-    number: int, distance: int, terms: tuple[tuple[str, float], ...], group: int | None = None
-) -> Candidate:
-    """Return a stored article named after its number."""
-    record = ArticleRecord(
-        number, number, f"a{number}", "en.0", "en", 0, b"", False, "", "", "", None, NO_SKETCH, terms
-    )
-    return Candidate(
-        record,
-        (f"a{group or number}", group or number),
-        Evidence(OverlapEstimate(0, 0, 0), cosine(SEA, terms), distance),
-    )
-
-
 SEA, LAND = (("ferry", 0.8), ("harbour", 0.6)), (("orchard", 1.0),)
 
 
@@ -412,30 +398,3 @@ def test_cosine() -> None:
     assert cosine(SEA, SEA) == pytest.approx(1)
     assert cosine(SEA, LAND) == 0
     assert cosine(SEA, ()) == 0
-
-
-def test_most_similar_first_then_recent() -> None:
-    """Similarity orders, the later arrival breaks ties, the distance does not matter."""
-    stored = [ranked_candidate(1, 4, LAND), ranked_candidate(2, 7, SEA), ranked_candidate(3, 9, SEA)]
-    ranked = rank(stored, exclude_group=None, limit=10)
-
-    assert [(i.id, i.similarity) for i in ranked] == [("a3", 1.0), ("a2", 1.0), ("a1", 0.0)]
-
-
-def test_each_group_appears_at_most_once() -> None:
-    """The group of the article itself is excluded."""
-    stored = [
-        ranked_candidate(1, 2, SEA, group=9),
-        ranked_candidate(2, 5, SEA, group=7),
-        ranked_candidate(3, 5, LAND, group=7),
-    ]
-    ranked = rank(stored, exclude_group=9, limit=10)
-
-    assert [i.id for i in ranked] == ["a2"]
-
-
-def test_limit() -> None:
-    """At most ``limit`` articles are returned."""
-    stored = [ranked_candidate(n, 5, SEA) for n in range(1, 9)]
-
-    assert len(rank(stored, exclude_group=None, limit=3)) == 3

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.analysis.shingles import estimate_overlap, sample_size
+from aggregator.analysis.shingles import NO_OVERLAP, estimate_overlap, sample_size
+from aggregator.dedup.copy_rule import Evidence
 from aggregator.dedup.policy import Policy
-from aggregator.domain import Analysis, Article, Sketch, build_record
+from aggregator.dedup.verdict import Candidate, cosine
+from aggregator.domain import NO_SKETCH, Analysis, Article, ArticleRecord, Sketch, build_record
 from aggregator.index import Index, Snapshot, keys
 from aggregator.index.bindings import encode_pointer
-from aggregator.index.candidates import mark_unlike
+from aggregator.index.candidates import mark_unlike, rank
 from aggregator.index.codec.record_codec import CandidateRecord
 from aggregator.index.snapshot import SegmentStack
 from aggregator.store.base import Store
@@ -136,3 +138,47 @@ def test_an_article_is_unlike_another_only_by_wording_bits_text_and_group() -> N
 
     assert unlike([first, second], stored, states) == [{1, 4, 5, 7, 8}, {1, 2, 3, 4, 6, 7, 8}]
     assert unlike([], stored) == []
+
+
+SEA, LAND = (("ferry", 0.8), ("harbour", 0.6)), (("orchard", 1.0),)
+
+
+def ranked_candidate(
+    number: int, distance: int, terms: tuple[tuple[str, float], ...], group: int | None = None
+) -> Candidate:
+    """Return a stored article named after its number."""
+    record = ArticleRecord(
+        number, number, f"a{number}", "en.0", "en", 0, b"", False, "", "", "", None, NO_SKETCH, terms
+    )
+    return Candidate(
+        record,
+        (f"a{group or number}", group or number),
+        Evidence(NO_OVERLAP, cosine(SEA, terms), distance),
+    )
+
+
+def test_most_similar_first_then_recent() -> None:
+    """Similarity orders, the later arrival breaks ties, the distance does not matter."""
+    stored = [ranked_candidate(1, 4, LAND), ranked_candidate(2, 7, SEA), ranked_candidate(3, 9, SEA)]
+    ranked = rank(stored, exclude_group=None, limit=10)
+
+    assert [(i.id, i.similarity) for i in ranked] == [("a3", 1.0), ("a2", 1.0), ("a1", 0.0)]
+
+
+def test_each_group_appears_at_most_once() -> None:
+    """The group of the article itself is excluded."""
+    stored = [
+        ranked_candidate(1, 2, SEA, group=9),
+        ranked_candidate(2, 5, SEA, group=7),
+        ranked_candidate(3, 5, LAND, group=7),
+    ]
+    ranked = rank(stored, exclude_group=9, limit=10)
+
+    assert [i.id for i in ranked] == ["a2"]
+
+
+def test_limit() -> None:
+    """At most ``limit`` articles are returned."""
+    stored = [ranked_candidate(n, 5, SEA) for n in range(1, 9)]
+
+    assert len(rank(stored, exclude_group=None, limit=3)) == 3

@@ -68,6 +68,23 @@ async def test_a_batch_unites_groups_as_single_posts_do(store: Store) -> None:
     assert len(await groups(newsroom, *texts)) == 1
 
 
+@pytest.mark.parametrize("sentences", [18, 28])
+@pytest.mark.parametrize("order", ["film map print", "map film print", "film print map", "print film map"])
+async def test_a_list_that_an_outlet_prints_below_its_articles_joins_no_groups(
+    store: Store, order: str, sentences: int
+) -> None:
+    """The copy of one at another outlet has the list as well: most of each page."""
+    newsroom, links = core(store), story(1, sentences)
+    film, street = f"{story(2, 8)} {links}", f"{story(3, 8)} {links}"
+    pages = {"film": (film, "one.example"), "map": (street, "one.example"), "print": (film, "two.example")}
+
+    for id_ in order.split():
+        await newsroom.post(id_, edited(pages[id_][0], len(id_), 1), source=pages[id_][1])
+
+    found = await groups(newsroom, "film", "map", "print")
+    assert sorted(map(sorted, found)) == [["film", "print"], ["map"]]
+
+
 @pytest.mark.parametrize("gone", ["head", "tail", "copy", "whole"])
 async def test_any_member_of_a_united_group_can_go(store: Store, gone: str) -> None:
     """Over a seal too; nothing names the deleted article, and each group lists its articles."""

@@ -1,7 +1,7 @@
 """Problems of a text that an extractor delivered: no text, cut, markup, another language than declared. Pure.
 
 A text counts as cut if words follow the last sentence end of its last line, or if it ends with "read more" or
-the sentence "more to follow", as a teaser does. "Read more: ..." after a long text begins a list of links.
+the sentence "more to follow". Below a long text "Read more", links after "More:" and copyright do not count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _SENTENCE_END = re.compile("[.!?؟۔।。！？｡။។](?:(?<=[。！？｡�
 _OMISSION = re.compile(r"(?:\.\.\.|…|\[\+\d+ chars)[\W_]*$", re.IGNORECASE)
 _PART_END = re.compile(rf"{_SENTENCE_END.pattern}|[\n(\[【—–|]")
 _TEASERS = tuple(unaccented(fold(phrase)) for phrase in table("teaser", ""))
-_LINKS = re.compile(rf"(?is)(\n|{_SENTENCE_END.pattern})\W{{0,8}}(?:{'|'.join(table('teaser', ''))})[:：].*")
+_MORE, _TEASER = ("|".join(table(section, "")) for section in ("more", "teaser"))
+_TEXT_END = rf"(?is)(\n(?=\W{{0,8}}(?:{_MORE}|{_TEASER})[:：])|{_SENTENCE_END.pattern})\W{{0,8}}"
+_FOOTER = re.compile(rf"{_TEXT_END}((?:{_MORE}|{_TEASER})[:：]|(?:{_MORE})\W*$|©|\(c\)\W|copyright\b).*")
 _NOTICES = frozenset(unaccented(fold(phrase)) for phrase in table("continuation", ""))
 _UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}]")
 
@@ -39,7 +41,7 @@ def text_problems(text: str, lang: str, declared: str | None, had_markup: bool =
 def is_cut(text: str, lang: str) -> bool:
     """Whether a text ends before its end."""
     tail = text[-_TAIL_CHARS:]
-    tail = (tail if len(text) < _LONG_CHARS else _LINKS.sub(r"\1", tail)).rstrip()
+    tail = (tail if len(text) < _LONG_CHARS else _FOOTER.sub(r"\1", tail)).rstrip()
     last = tail[-_TEASER_CHARS:]
     end = unaccented(fold(re.sub(r"[\W_]+$", "", last)))
     if _OMISSION.search(last) or end.endswith(_TEASERS) or _PART_END.split(end)[-1].strip(" ¡*•") in _NOTICES:

@@ -179,18 +179,51 @@ LINKS = "Captain of the new ferry of Estmark on the storm that broke the pier an
         "\n\nREAD MORE:",
         f"\n* Mehr lesen: {LINKS}",
         f"“I will stay.” Leer más: {LINKS}",
+        f"\n\nMore: {LINKS}",
+        f"\nRelated: {LINKS}\n{LINKS}",
+        "\n\nRead more",
+        " Read more »",
+        f"\n© 2031 {LINKS}, and of all those who worked on it",
+        f" Copyright 2031 {LINKS}",
+        f"\n(c) {LINKS}, and of all those who worked on it",
+        f"\n{LINKS.title().replace(' ', ' | ', 4)}\n© 2031 The Courier",
     ],
 )
-def test_links_after_a_long_text_are_not_its_end(end: str) -> None:
-    """With a colon; a button without one hides the rest."""
+def test_what_is_below_a_long_text_is_not_its_end(end: str) -> None:
+    """Links, a button, a copyright line."""
     assert text_problems(LONG + end, "en", None) == NO_PROBLEM
+
+
+@pytest.mark.parametrize(
+    ("lang", "button", "hidden"),
+    [
+        ("de", "Mehr", "Weiterlesen"),
+        ("fr", "À lire aussi", "Lire la suite"),
+        ("es", "Leer más", "Seguir leyendo"),
+        ("ru", "Читайте также", "Читать далее"),
+        ("ar", "اقرأ المزيد", None),
+        ("zh", "阅读更多", "阅读全文"),
+        ("ja", "関連記事", "続きを読む"),
+        ("ko", "더 보기", None),
+    ],
+)
+def test_a_long_page_with_a_link_is_whole_in_any_language(lang: str, button: str, hidden: str | None) -> None:
+    """A button that says that the text continues hides the rest; below a short text any does."""
+    whole, link = f"{WHOLE[lang]}\n" * (1_200 // len(WHOLE[lang]) + 1), WHOLE[lang].rstrip(".!。؟»“") * 2
+
+    for below in (button, f"{button} »", f"{button}: {link}"):
+        assert text_problems(whole + below, lang, None) == NO_PROBLEM, below
+    assert hidden is None or text_problems(whole + hidden, lang, None) == Problem.cut
 
 
 @pytest.mark.parametrize(
     "text",
     [
         f"{LONG}The captain of the new ferry from the harbour said\n\nRead more:\n{LINKS}",
-        f"{LONG}\n\nRead more",
+        f"{LONG}The captain of the new ferry from the harbour said Read more",
+        f"{LONG}\n\nContinue reading",
+        f"{LONG}The captain saw that the town had no more",
+        "The ferry runs again.\nRead more",
         f"The ferry runs again. Read more: {LINKS}",
         "The ferry runs again. Read more:",
     ],

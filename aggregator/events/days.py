@@ -77,13 +77,15 @@ def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str,
     """What happened to events within a period, and what is left to do; in lists: what needs an editor first.
 
     "back": with news after an editor was done with it, while it runs; else "published" or "dropped" by us;
-    else "new": fired; else "developed": items, updates, tolls, headlines, merge or split, first those with a
-    toll; else open and "unhandled" or "taken". What is muted, merged or detected later is in none; what was
-    split off is not new. Items count when they arrived. New events that nobody is on are first.
+    else "new": fired; else "developed": items, updates, tolls, headlines, merge or split; else open and
+    "unhandled" or "taken". What is muted, merged or detected later is in none; what was split off is not new.
+    Items count when they arrived. In each list events that nobody has handled are first, then those with a
+    toll of the period.
     """
     names = ("back", "new", "developed", "unhandled", "taken", "published", "dropped")
-    lists: dict[str, list[Event]] = {name: [] for name in names}
-    for event in filter(is_reportable, events):
+    lists, period = {name: list[Event]() for name in names}, range(since_ms, until_ms)
+    ranked = sorted(events, key=lambda e: (e.status_key != "new", not any(t[0] in period for t in e.tolls)))
+    for event in filter(is_reportable, ranked):
         headlines = [action for action in event.actions if not action.actor]
         times = [*arrivals_of(event), *(action.at_ms for action in (*headlines, *rearranged(event)))]
         times += [toll[0] for toll in event.tolls] + [at_ms for at_ms, _ in event.developments]
@@ -99,9 +101,7 @@ def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str,
             ("developed", times),
             (left, (max(since_ms, event.detected_at_ms),) * is_open),
         ):
-            if any(since_ms <= at_ms < until_ms for at_ms in happened):
+            if any(at_ms in period for at_ms in happened):
                 lists[name].append(event)
                 break
-    lists["new"].sort(key=lambda event: event.status_key != "new")
-    lists["developed"].sort(key=lambda event: not any(since_ms <= at < until_ms for at, *_ in event.tolls))
     return lists

@@ -94,7 +94,7 @@ def test_each_event_is_in_the_first_list_that_applies() -> None:
 
 
 def test_new_items_count_whoever_is_on_an_event() -> None:
-    """Events with new figures first; an open event without new items is left to do."""
+    """An open event without new items is left to do."""
     times = {"size": 2, "times": (EVENT_MS - HOUR_MS, EVENT_MS + 1)}
     toll = (EVENT_MS + 1, "dead", 29)
     events = [
@@ -107,7 +107,7 @@ def test_new_items_count_whoever_is_on_an_event() -> None:
     found = handover(events, EVENT_MS, EVENT_MS + HOUR_MS)
 
     assert [each.id for each in found["back"]] == ["dropped"]
-    assert [each.id for each in found["developed"]] == ["taken", "seen", "open"]
+    assert [each.id for each in found["developed"]] == ["open", "taken", "seen"]
     assert [each.id for each in found["unhandled"]] == ["quiet"]
 
 
@@ -123,6 +123,23 @@ def test_what_updates_in_place_bring_is_new() -> None:
 
     found = handover(events, EVENT_MS, EVENT_MS + 9)["developed"]
     assert [each.id for each in found] == ["toll", "renamed", "text"]
+
+
+def test_each_list_begins_with_what_nobody_has_handled() -> None:
+    """Then comes what has a toll of the period, whatever was listed first."""
+    toll = {"tolls": ((EVENT_MS + 1, "dead", 9),)}
+    for detected_ms, name in ((EVENT_MS, "new"), (EVENT_MS - HOUR_MS, "developed")):
+        fields: dict[str, Any] = {"detected_at_ms": detected_ms, "updates": {"a": EVENT_MS + 1}}
+        events = [
+            of("taken", assignee="Ada", **fields),
+            of("taken toll", assignee="Ada", **fields, **toll),
+            of("free", **fields),
+            of("free toll", **fields, **toll),
+            of("free early toll", **fields, tolls=((EVENT_MS - 1, "dead", 9),)),
+        ]
+        found = handover(events, EVENT_MS, EVENT_MS + 9)[name]
+
+        assert [e.id for e in found] == ["free toll", "free", "free early toll", "taken toll", "taken"]
 
 
 def test_what_is_back_stays_until_it_is_handled_again() -> None:

@@ -257,6 +257,8 @@ async def test_a_handover_names_a_toll_corrected_since_we_published(service: Ser
         ours, rest = re.findall("<li>.*?</li>", text, re.DOTALL)
         assert re.search(r"2\+ outlets: 62 → 61 dead(, . new items?)? since it was published", ours)
         assert re.findall('work since">(.*?<)', rest) == said
+    day = await get(client, f"/days/{to_datetime(now_ms - HOUR_MS).date()}?time_zone=UTC")
+    assert "2+ outlets: 62 → 61 dead, 1 new item since it was published<" in day
 
 
 async def test_a_handover_says_how_many_more_were_detected(service: Service, client: Client) -> None:

@@ -15,9 +15,10 @@ from aiohttp import web
 
 from aggregator.analysis.source import name_outlets
 from aggregator.app import Service, open_service
+from aggregator.contract.encoding import to_datetime
 from aggregator.errors import StoreUnavailable
 from aggregator.events.detection.model import LearnedHistory
-from aggregator.events.event import EditorAction, Note
+from aggregator.events.event import ChosenHeadline, EditorAction, Note
 from aggregator.events.repository import LEARNING_KEY
 from aggregator.http.pages import rendered, report
 from aggregator.settings import Settings
@@ -197,7 +198,7 @@ async def test_an_old_article_does_not_lead_a_report(client: Client, real: Servi
 
 
 async def test_a_published_event_says_which_toll_grew(client: Client, real: Service) -> None:
-    """On report, list and wall; without new items none are named."""
+    """On report, list and wall, since when but on the wall; without new items none are named."""
     known = ((5, "dead", 11),)
     published = EditorAction("set_work_status", "Ann", 5, "e1", work_status="published", id=1, tolls=known)
     fields = {"tolls": (*known, (6, "dead", 1500)), "actions": (published,), "times": (1,)}
@@ -206,7 +207,29 @@ async def test_a_published_event_says_which_toll_grew(client: Client, real: Serv
 
     for path in ("/events/e1", "/", "/?kiosk=true"):
         page = await (await client.get(path)).text()
-        assert '<span class="work since back">2+ outlets: 11 → 1\u202f500 dead since</span>' in page, path
+        since = "since" if "kiosk" in path else "since it was published"
+        assert f'<span class="work since back">2+ outlets: 11 → 1\u202f500 dead {since}</span>' in page, path
+
+
+@pytest.mark.parametrize(
+    ("updates", "newer_ms"), [({}, 5), ({"a": 4}, 5), ({"a": 6}, 0), ({"a": 6, "b": 7}, 7)]
+)
+async def test_a_headline_is_newer_than_the_chosen_one_by_their_updates(
+    client: Client, real: Service, updates: dict[str, int], newer_ms: int
+) -> None:
+    """An article that was updated in place has a headline of then."""
+    now_ms = real.clock()
+    chosen = ChosenHeadline("a", "Bridge open", "b", "Bridge closed")
+    stored = event("e1", "Bridge open", ["a", "b"], headline_id="a", chosen_headline=chosen,
+                   times=(now_ms - 99_000, now_ms - 95_000), last_seen_ms=now_ms,
+                   updates={id_: now_ms - 100_000 + 1000 * n for id_, n in updates.items()})  # fmt: skip
+    await commit_event(real.events.repository, "fired", stored, 1)
+
+    page = await (await client.get("/")).text()
+    assert ("newer, of" in page) is bool(newer_ms)
+    if newer_ms:
+        newer = f"{to_datetime(now_ms - 100_000 + 1000 * newer_ms):%Y-%m-%dT%H:%M:%SZ}"
+        assert f'newer, of <time datetime="{newer}"' in page
 
 
 async def test_the_history_says_what_was_undone_twice(client: Client, real: Service) -> None:

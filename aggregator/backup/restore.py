@@ -38,7 +38,7 @@ from aggregator.time_units import format_rfc3339
 
 PARTIAL_NAME = "restore.partial"
 # All keys of the service begin like this; a server may also hold keys of other programs.
-OWN_PREFIXES = (b"{", keys.RECORD_PREFIX, keys.TEXT_PREFIX, b"session:")
+OWN_PREFIXES = (b"{", keys.RECORD_PREFIX, keys.TEXT_PREFIX, b"session:", b"read:", b"refused")
 # A log may begin with a base file in the format of a snapshot; without further files it is complete.
 _BASE_NAME = "appendonly.aof.1.base.rdb"
 _DATABASES = 16  # of the embedded server

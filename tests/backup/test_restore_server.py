@@ -13,7 +13,7 @@ from aggregator.background.tasks import DETECTOR_LEASE_KEY
 from aggregator.backup.creation import Manifest
 from aggregator.backup.restore import OWN_PREFIXES, restore_server
 from aggregator.domain import Article
-from aggregator.errors import ConfigurationError
+from aggregator.errors import ConfigurationError, InvalidInput
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.clock_guard import TRUSTED_TIME_KEY, TrustedTime
 from aggregator.runtime import demo
@@ -129,6 +129,8 @@ async def test_all_keys_of_the_service_are_copied(valkey_url: str) -> None:
         await service.edge.api_keys.authenticate(text)
         await service.edge.rate_limiter.acquire(key.id)
         await service.background.clock_guard.observe()
+        await service.events.read_marks.advance("ann", 1, [])
+        await service.articles.refused.add([(b"{}", InvalidInput("text: missing"))])
     with direct_client(valkey_url) as client:
         stored = list(client.scan_iter())
 

@@ -34,11 +34,12 @@ from aggregator.store.disk import (
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.factory import checked_store
 from aggregator.store.identity import accept, identities_of, remembered_ids
-from aggregator.time_units import format_rfc3339
+from aggregator.time_units import MINUTE_MS, format_rfc3339
 
 PARTIAL_NAME = "restore.partial"
 # All keys of the service begin like this; a server may also hold keys of other programs.
 OWN_PREFIXES = (b"{", keys.RECORD_PREFIX, keys.TEXT_PREFIX, b"session:", b"read:", b"refused")
+PROCESS_TTL_MS = 3 * MINUTE_MS  # what describes a running process expires by then: leases, marks of use
 # A log may begin with a base file in the format of a snapshot; without further files it is complete.
 _BASE_NAME = "appendonly.aof.1.base.rdb"
 _DATABASES = 16  # of the embedded server
@@ -172,8 +173,9 @@ async def _any_format(_: Store) -> None:
 async def copy_keys(source_url: str, target_url: str) -> int:
     """Copy the service's strings with their times to live, and its streams, without the format key.
 
-    A key that exists is replaced. Keys of other types are left out: the index has none. Returns the number
-    of keys. Both servers must be unused by other programs meanwhile; the source is no cluster.
+    A key that exists is replaced. Left out are keys of other types, which the index does not have, and what
+    expires within ``PROCESS_TTL_MS``. Returns the number of keys. Both servers must be unused by other
+    programs meanwhile; the source is no cluster.
     """
     source, target = open_client(source_url), open_client(target_url)
     copied = 0
@@ -185,29 +187,25 @@ async def copy_keys(source_url: str, target_url: str) -> int:
                 ((cursor, found),) = await source.send([scan])
                 own = [key.removeprefix(source.prefix) for key in found if key.startswith(source.prefix)]
                 chosen = [k for k in own if k.startswith(OWN_PREFIXES) and k != format_version.FORMAT_KEY]
-                await copy(source, target, chosen)
-                copied += len(chosen)
+                copied += await copy(source, target, chosen) if chosen else 0
     finally:
         await source.close()
         await target.close()
     return copied
 
 
-async def _copy_strings(source: RedisClient, target: RedisClient, keys: Sequence[bytes]) -> None:
-    if not keys:
-        return
+async def _copy_strings(source: RedisClient, target: RedisClient, keys: Sequence[bytes]) -> int:
     values, *lifetimes = await source.send([("MGET", *keys), *(("PTTL", key) for key in keys)])
-    items = zip(keys, values, lifetimes, strict=True)
-    await target.send(
-        [
-            ("SET", key, value, *(("PX", max(1, ttl_ms)) if ttl_ms >= 0 else ()))
-            for key, value, ttl_ms in items
-            if value is not None and ttl_ms != -2  # expired since it was scanned
-        ]
-    )
+    commands = [
+        ("SET", key, value, *(("PX", ttl_ms) if ttl_ms >= 0 else ()))
+        for key, value, ttl_ms in zip(keys, values, lifetimes, strict=True)
+        if value is not None and (ttl_ms == -1 or ttl_ms > PROCESS_TTL_MS)  # -2: expired since it was scanned
+    ]
+    await target.send(commands)
+    return len(commands)
 
 
-async def _copy_streams(source: RedisClient, target: RedisClient, keys: Sequence[bytes]) -> None:
+async def _copy_streams(source: RedisClient, target: RedisClient, keys: Sequence[bytes]) -> int:
     for key in keys:
         (report,) = await source.send([("XINFO", "STREAM", key)])
         last = dict(zip(report[::2], report[1::2], strict=True))[b"last-generated-id"]
@@ -224,6 +222,7 @@ async def _copy_streams(source: RedisClient, target: RedisClient, keys: Sequence
             await target.send([("XSETID", key, last)])
         elif last != b"0-0":
             await target.send([("XADD", key, "MAXLEN", 0, last, b"-", b"-")])
+    return len(keys)
 
 
 async def _check_format(url: str, manifest: Manifest, known: Sequence[str]) -> None:

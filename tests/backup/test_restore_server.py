@@ -9,16 +9,19 @@ import msgspec
 import pytest
 
 from aggregator.app import open_service
-from aggregator.background.tasks import DETECTOR_LEASE_KEY
+from aggregator.background.tasks import DETECTOR_LEASE_KEY, MAINTENANCE_LEASE_KEY
 from aggregator.backup.creation import Manifest
-from aggregator.backup.restore import OWN_PREFIXES, restore_server
+from aggregator.backup.restore import OWN_PREFIXES, copy_keys, restore_server
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError, InvalidInput
+from aggregator.events.webhooks.dispatcher import LEASE_KEY
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.clock_guard import TRUSTED_TIME_KEY, TrustedTime
+from aggregator.ingest.load_control import BEACON_KEY
 from aggregator.runtime import demo
 from aggregator.settings import Settings
 from aggregator.store.decoding import PLAIN
+from aggregator.store.embedded import EmbeddedServer
 from tests.backup.helpers import NOW_MS, VALUES, backup_of, content
 from tests.cli.helpers import run
 from tests.support.stores import direct_client, open_patient_store
@@ -136,6 +139,28 @@ async def test_all_keys_of_the_service_are_copied(valkey_url: str) -> None:
 
     assert len(stored) > 100
     assert [key for key in stored if not key.startswith(OWN_PREFIXES)] == []
+
+
+async def test_what_describes_running_processes_is_not_restored(valkey_url: str, tmp_path: Path) -> None:
+    """Leases, the longest ones too, and marks of use: a second restore finds no service in the first."""
+    settings = Settings(store_url=valkey_url, detector_interval_seconds=60, auth_disabled=True)
+    async with open_service(settings) as service:
+        await service.background.clock_guard.observe()
+        await service.articles.foreign_index.record_use()
+        service.articles.load_control.activity.record_arrival()
+        await service.background.scheduler.detector.run_once()
+        for task in (service.background.maintenance, service.background.webhook_dispatcher):
+            await task.run_once()
+        await service.background.source_collector.run_once()
+        with direct_client(valkey_url) as client, EmbeddedServer(tmp_path / "restored") as target:
+            of_processes = {key for key in client.scan_iter() if client.pttl(key) != -1}
+            await copy_keys(valkey_url, target.url)
+            with direct_client(target.url) as restored:
+                missing = set(client.scan_iter()) - set(restored.scan_iter()) - {format_version.FORMAT_KEY}
+        await service.background.close()
+
+    assert {DETECTOR_LEASE_KEY, MAINTENANCE_LEASE_KEY, LEASE_KEY, BEACON_KEY} < of_processes
+    assert missing == of_processes
 
 
 def test_a_damaged_backup_changes_nothing(backup: Backup, valkey_url: str) -> None:

@@ -358,8 +358,8 @@ class Answer:
     """The result for one article; ``stored``: by this call, ``created``: as no new version of a stored one.
 
     ``profile``: the policy profile that applies. ``stored_as``: ``id``, if the posted one belongs to another
-    source; ``replaces``: if it was used again. ``withdrawn``: ids of earlier articles whose verdicts
-    overlooked that their text is not the article. ``unchecked``: by a store that is not the one remembered;
+    source; ``replaces``: if it was used again. ``withdrawn``: ids of earlier articles whose text is not
+    the article, or repeats one that lost its id. ``unchecked``: by a store that is not the one remembered;
     ``withheld``: not stored for that, or since its source is untrusted, or by a dry run.
     """
 

@@ -265,10 +265,9 @@ class Articles:
         """Delete an article; its duplicates are repointed to the earliest one left.
 
         Those that are no copies of that by ``is_copy`` leave the group. ``before_removal`` is awaited with
-        each binding before it is removed, again if it changes meanwhile. ``undo``: copies that were not kept
-        are deleted, too (``split_undone``). Raises NotFound, Expired, and
-        Forbidden for an article of none of ``sources`` (empty: of any). Returns the deleted bindings; the
-        caller deletes their records last: until then a retry can complete the delete.
+        each binding before it is removed, again if it changes meanwhile. ``undo``: with ``split_undone``.
+        Raises NotFound, Expired, and Forbidden for an article of none of ``sources`` (empty: of any). Returns
+        the deleted bindings; the caller deletes their records last, so that a retry completes the delete.
         """
         for _ in commit_attempts(_conflict_message(id_)):
             snapshot, found = await self._bindings.find_all(id_)
@@ -294,14 +293,12 @@ class Articles:
         records = await self._records.read(spaces_by_number)
         return [record for record in records.values() if record.id == id_]
 
-    async def remove_older(self, space: str, id_: str, *, below_number: int) -> bool:
-        """Remove an id from one space if its number is smaller; False if there was nothing to remove."""
-        key = keys.binding(id_)
-        snapshot = await self._segments.read({space: [key]})
-        known = binding_in_space(snapshot, space, key)
-        removed = await self._remove(snapshot, known, below_number=below_number) if known else []
-        await self._records.delete({each.binding.number: space for each in removed})
-        return bool(removed)
+    async def remove_older(self, older: BindingSnapshot, *, below_number: int) -> list[BindingSnapshot]:
+        """Undo the article of an id in another space if its number is smaller; what was removed."""
+        key = keys.binding(older.binding.id)
+        snapshot = await self._segments.read({older.space: [key]})
+        known = binding_in_space(snapshot, older.space, key)
+        return await self._remove(snapshot, known, below_number=below_number, undo=True) if known else []
 
     async def _remove(
         self,

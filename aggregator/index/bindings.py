@@ -235,12 +235,13 @@ def next_canonical(removed: Binding, group: DuplicateGroup) -> BindingSnapshot |
 def split_undone(undone: Binding, group: DuplicateGroup) -> tuple[DuplicateGroup, list[BindingSnapshot]]:
     """The group without those that leave with an article that the crawler did not store, and these.
 
-    They are the copies that it was told to drop since; all of a canonical article.
+    They are the copies that it was told to drop since, if that was kept; all of a canonical article.
     """
     staying, leaving = list[BindingSnapshot](), list[BindingSnapshot]()
     for member in group.members:
         is_later = undone.outcome.match is None or member.binding.first_version > undone.first_version
-        (leaving if is_later and not member.binding.outcome.keep else staying).append(member)
+        was_dropped = undone.outcome.keep and not member.binding.outcome.keep
+        (leaving if is_later and was_dropped else staying).append(member)
     return dataclasses.replace(group, members=tuple(staying)), leaving
 
 

@@ -58,7 +58,7 @@ class CommitPlan:
 
     ``transaction`` is None for a repeat, ``record`` for a repeat whose record has expired.
     ``older_versions``: bindings in other languages, to be removed. ``duplicate_groups``: first numbers, own
-    group first. ``replaced``: the former article of an id that is used again. ``joining``: id hashes of
+    group first. ``removed``: what leaves with the former article of its id. ``joining``: id hashes of
     articles that join its group. ``notices``: the candidates with its text, if that is no article.
     """
 
@@ -70,7 +70,7 @@ class CommitPlan:
     superseded_number: int | None
     older_versions: tuple[BindingSnapshot, ...]
     duplicate_groups: tuple[int, ...]
-    replaced: BindingSnapshot | None = None
+    removed: Sequence[BindingSnapshot] = ()
     joining: Sequence[bytes] = ()
     notices: Sequence[Candidate] = ()
 
@@ -131,18 +131,17 @@ class Committer:
         return sorted(conflicted, key=lambda p: p.position)
 
     async def _remove_replaced(self, plan: CommitPlan) -> None:
-        if plan.superseded_number is not None:
-            await self._index.records.delete({plan.superseded_number: plan.answer.space})
-            if self._dual_writer is not None:
-                if plan.replaced is not None:
-                    await self._dual_writer.replicate_removal([plan.replaced])
-                await self._dual_writer.drop_records([plan.superseded_number])
+        removed = list(plan.removed)
         for older in plan.older_versions:
-            removed = await self._index.articles.remove_older(
-                older.space, older.binding.id, below_number=plan.latest_number
-            )
-            if removed and self._dual_writer is not None:
-                await self._dual_writer.replicate_removal([older])
+            removed += await self._index.articles.remove_older(older, below_number=plan.latest_number)
+        numbers = {known.binding.number: known.space for known in removed}
+        if plan.superseded_number is not None:
+            numbers[plan.superseded_number] = plan.answer.space
+        if self._dual_writer is not None:
+            await self._dual_writer.replicate_removal(removed)
+            await self._dual_writer.drop_records(list(numbers))
+        await self._index.records.delete(numbers)
+        plan.pending.withdrawn = tuple(k.binding.id for k in removed if k.binding.id != plan.answer.id)
 
     async def _withdraw(self, pending: PendingArticle, notices: Sequence[Candidate]) -> list[bytes]:
         """Withdraw the verdicts on pages whose text is no article; the id hashes of those that changed.
@@ -159,7 +158,7 @@ class Committer:
         marked = await self._index.articles.mark_notices(pages)
         withdrawn = [b.id for key, b in left.items() if b.id == key and b.outcome.verdict == "duplicate"]
         withdrawn += [id_ for id_, outcome in marked.items() if outcome.keep]
-        pending.withdrawn = tuple(dict.fromkeys(withdrawn))
+        pending.withdrawn += tuple(dict.fromkeys(withdrawn))
         return [keys.id_hash(id_) for id_ in {**left, **marked}]
 
     async def set_answers(self, plans: Sequence[CommitPlan]) -> None:

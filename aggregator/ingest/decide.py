@@ -7,6 +7,7 @@ with the former one (``identity.py``) is inserted in its place. Decisions are ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from random import getrandbits
@@ -152,8 +153,7 @@ class Decider:
         former = _former_article(case, is_copy=outcome.match is not None)
         if replaced and old and former is None and old.outcome.keep and old.outcome.text_is_article:
             return await self._plan_update(case, replaced)  # a stub with a text of its own
-        led_group = next((c.canonical[1] for c in case.candidates if c.canonical[0] == id_), 0)
-        led_group = 0 if replaced is not None else led_group
+        led_group = next((c.canonical[1] for c in case.candidates if c.canonical[0] == id_ and not old), 0)
         if led_group and outcome.match is not None:
             # It expired before its copies and returns: it is their canonical article again.
             outcome = Outcome("new", distance=outcome.distance)
@@ -169,13 +169,14 @@ class Decider:
         transaction = self._index.transactions(snapshot.stacks[probe.space]).insert(
             record, outcome, checks, snapshot.unchanged_check(probe.space, keys.VERSION), snapshot.values
         )
+        removed = list[BindingSnapshot]()
         if replaced is not None:
-            removal, _ = await self._index.articles.removal_transaction(snapshot, replaced)
+            removal, removed = await self._index.articles.removal_transaction(snapshot, replaced, undo=True)
             # One transaction advances the version once.
             transaction = Transaction(
                 removal.checks + transaction.checks, removal.writes[:-1] + transaction.writes
             )
-        plan = self._build_plan(case, outcome, record, transaction, replaced=replaced, former=former)
+        plan = self._build_plan(case, outcome, record, transaction, removed, former)
         if not heads:
             return plan
         checks, writes, joining = await self._index.articles.join(snapshot, heads)
@@ -267,7 +268,7 @@ class Decider:
         outcome: Outcome,
         record: ArticleRecord | None,
         transaction: Transaction | None,
-        replaced: BindingSnapshot | None = None,
+        removed: Sequence[BindingSnapshot] = (),
         former: ReplacedArticle | None = None,
     ) -> CommitPlan:
         analysis = case.pending.analysis
@@ -289,7 +290,7 @@ class Decider:
             short=analysis.short,
             related=rank(shown, exclude_group=own_group, limit=MAX_RELATED),
             stored=transaction is not None and not case.dry_run,
-            created=not case.dry_run and ((former or replaced) is not None or is_first),
+            created=not case.dry_run and (former is not None or bool(removed) or is_first),
             problems=(record or analysis).problems | outcome.problems,
             profile=case.pending.profile.name,
             stored_as=case.pending.article.id if case.pending.posted_id else None,
@@ -302,7 +303,7 @@ class Decider:
             record=record,
             latest_number=record.number if transaction and record else case.newest_number,
             superseded_number=case.current.binding.number if transaction and case.current else None,
-            replaced=replaced,
+            removed=removed,
             older_versions=tuple(b for b in case.bindings if b is not case.current),
             duplicate_groups=tuple(groups),
             notices=[c for c in others if is_same_text(analysis, c.record)],

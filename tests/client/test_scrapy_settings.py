@@ -242,15 +242,25 @@ async def answered(answer: dict[str, object], item: dict[str, str], **settings: 
 
 @pytest.mark.integration
 @pytest.mark.parametrize("keep", [True, False])
-async def test_an_id_that_is_withdrawn_is_logged(keep: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """Whether the item passes or is dropped; that of the id was dropped, and comes back only if crawled."""
+@pytest.mark.parametrize(
+    ("named", "page"),
+    [
+        ({"id": "b"}, "gazette.example:{}"),
+        ({"url": "http://gazette.example/9"}, "http://gazette.example:{}"),
+        ({}, "gazette.example:{}"),
+    ],
+)
+async def test_an_id_that_is_withdrawn_is_logged(
+    keep: bool, named: dict[str, str], page: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whether the item passes or is dropped, so that it can be crawled: ids that are addresses as such."""
     duplicate = {"verdict": "duplicate", "duplicate_of": ORIGINAL, "keep": False}
     answer = {
         **VERDICT,
         **({} if keep else duplicate),
         "withdrawn": ["gazette.example:1", "gazette.example:2"],
     }
-    item = {"id": "b", "text": story(1)}
+    item = {**named, "text": story(1)}
     if keep:
         dedup = await answered(answer, item)
         assert dedup._stats is not None and dedup._stats.get_value("newsdedup/withdrawn") == 2
@@ -259,7 +269,8 @@ async def test_an_id_that_is_withdrawn_is_logged(keep: bool, caplog: pytest.LogC
             await answered(answer, item)
 
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
-        f"the text of gazette.example:{number} is no article; crawl its page again" for number in (1, 2)
+        f"crawl {page.format(number)} again: it is no article, or repeats one that lost its id"
+        for number in (1, 2)
     ]
 
 

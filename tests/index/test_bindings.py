@@ -142,12 +142,12 @@ def test_a_duplicate_that_was_kept_becomes_canonical_before_others() -> None:
 
 
 def test_later_copies_that_were_not_kept_leave_with_what_is_undone() -> None:
-    """With a copy those that came after it, with the canonical article all; a kept one stays."""
+    """With a kept copy those that came after it, with the canonical article all; a kept one stays."""
     dropped = [binding_snapshot(n, match(1, 1), keep=False) for n in (2, 5)]
     kept = [binding_snapshot(n, match(1, 1)) for n in (3, 4)]
     members = group(1, dropped[0], *kept, dropped[1])
 
-    for undone, leaving in ((binding_snapshot(1), dropped), (kept[0], dropped[1:])):
+    for undone, leaving in ((binding_snapshot(1), dropped), (kept[0], dropped[1:]), (dropped[0], [])):
         staying, left = split_undone(undone.binding, members)
         assert left == leaving
         assert staying.members == tuple(m for m in members.members if m not in leaving)

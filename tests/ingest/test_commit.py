@@ -114,6 +114,26 @@ async def test_an_id_posted_in_two_languages_at_once_is_repaired_by_its_next_pos
     assert [known.binding.number for known in left] == [newest.number]
 
 
+async def test_copies_leave_with_an_id_that_changes_its_language(store: Store) -> None:
+    """Nobody has what they repeat: the answer names them, and the next one is kept."""
+    analyzer = Analyzer({"en": HashedModel(group="en"), "xx": HashedModel()})
+    service = build_core(Index(store, analyzer.spaces), in_process(analyzer), Policy(), clock=Clock())
+    english = f"This is what they have been with. {story(7)}"
+    posts = ("latest", english, "en"), ("b", english, "en"), ("latest", story(8), "fr"), ("c", english, "en")
+    answers = [
+        await service.ingest.submit(Article(id_, text=text, lang=lang, source=f"Outlet {id_}"))
+        for id_, text, lang in posts
+    ]
+
+    assert [(answer.outcome.keep, answer.withdrawn) for answer in answers] == [
+        (True, ()),
+        (False, ()),
+        (True, ("b",)),
+        (True, ()),
+    ]
+    assert (await service.index.articles.get("c")).outcome.verdict == "new"
+
+
 async def test_an_answer_names_the_event_of_its_first_group_that_has_one(store: Store) -> None:
     """All groups of a batch are looked up together, each once."""
     asked: list[list[int]] = []

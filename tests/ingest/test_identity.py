@@ -148,7 +148,7 @@ def newsroom(store: Store) -> Core:
     return core(store)
 
 
-async def test_a_reused_id_is_decided_anew_and_leaves_its_copies(newsroom: Core) -> None:
+async def test_a_reused_id_is_decided_anew(newsroom: Core) -> None:
     """Each of 6 texts under one id gets its own verdict, and so do the copies of each."""
     groups = set()
     for n in range(6):
@@ -162,9 +162,40 @@ async def test_a_reused_id_is_decided_anew_and_leaves_its_copies(newsroom: Core)
 
     assert len(groups) == 6 and (again.stored, again.replaces) == (False, None)
     assert [m.id for m in await newsroom.index.articles.group_members("live")] == ["live", "copy-5"]
-    assert [m.id for m in await newsroom.index.articles.group_members("copy-2")] == ["copy-2"]
-    late = (await newsroom.post("late", edited(story(2, 52), 3), source="Radio")).outcome.match
-    assert late is not None and late.canonical_id == "copy-2"
+
+
+@pytest.mark.parametrize("steps", [1, 5])
+async def test_the_next_copy_of_an_article_that_lost_its_id_is_kept(newsroom: Core, steps: int) -> None:
+    """Lost at once, then the answer names what was dropped, or over five updates."""
+    before, after = story(1, 20).split(". "), story(2, 20).split(". ")
+    posts = [("latest", "Orange", story(1, 20)), ("dropped", "Plum", story(1, 20))]
+    for n in range(1, steps + 1):
+        cut = 20 * n // steps
+        changed = ". ".join([*before[cut:], *after[:cut]])
+        posts.append(("latest", "Orange", changed))
+    posts += [("next", "Quince", story(1, 20)), ("last", "Rose", story(1, 20))]
+    answers = {id_: await newsroom.post(id_, text, source=source) for id_, source, text in posts}
+
+    kept = {id_: answer.outcome.keep for id_, answer in answers.items()}
+    assert kept == {"latest": True, "dropped": False, "next": True, "last": False}
+    assert (answers["latest"].replaces is not None) == (steps == 1)
+    assert answers["latest"].withdrawn == (("dropped",) if steps == 1 else ())
+
+
+@pytest.mark.parametrize("together", [True, False])
+async def test_copies_dropped_for_a_copy_that_was_dropped_stay(newsroom: Core, together: bool) -> None:
+    """Readers have what they repeat, and keep a version that was kept; in one batch as one by one."""
+    longer = f"{story(1, 20)} {story(3, 20)}"
+    posts = [("a", story(1, 20)), ("b", story(1, 20)), ("c", story(1, 20)), ("b", story(2, 20))]
+    posts += [("fuller", longer), ("a", story(5, 20)), ("d", story(1, 20))]
+    articles = [Article(id_, text=text, lang="en", source=f"Outlet {id_}") for id_, text in posts]
+    groups = [articles] if together else [[article] for article in articles]
+    answers = [answer for group in groups for answer in await newsroom.ingest.submit_many(group)]
+
+    answered = [(a.outcome.keep, a.withdrawn) for a in answers if isinstance(a, Answer)]
+    assert answered[:4] == [(True, ()), (False, ()), (False, ()), (True, ())]
+    assert answered[4:] == [(True, ()), (True, ("c",)), (False, ())]
+    assert [m.id for m in await newsroom.index.articles.group_members("d")] == ["fuller", "d"]
 
 
 async def test_a_reused_id_may_be_a_copy(newsroom: Core) -> None:

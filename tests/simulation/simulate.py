@@ -136,6 +136,7 @@ class World:
         waits = any(isinstance(r, Wait) for requests in self.program for r in requests)
         self.retention_ms = RETENTION_MS if waits else None
         self.fixed_stories = _fixed_stories(self.program)
+        self.reused_ids = {p.id for p in _posts(self.program) if p.story not in self.fixed_stories}
         self.batch_articles = _batch_articles(self.program)
         tasks = [Task(f"writer {i}", self._writer(requests)) for i, requests in enumerate(self.program)]
         self.scheduler = Scheduler(self.choices, tasks, self.delayed)
@@ -408,7 +409,7 @@ class World:
                 stored = None
             final = _content_of(stored.record) if stored else None
             is_judged = not (self.has_take_downs or self.undoes)  # which remove other ids, too
-            if is_judged and not oracle.is_linearizable(self._calls_of(id_), final):
+            if is_judged and not oracle.is_linearizable([*self._calls_of(id_), *self._losses(id_)], final):
                 self._violation(f"no order of the requests explains the final state of {id_}")
             if stored is not None:
                 contents[id_] = _content_of(stored.record)
@@ -417,7 +418,7 @@ class World:
                 if dropped and self.only_undoes and stored.outcome.match is None:
                     self._violation(f"{id_} is an original, and the answer was to drop it")
                 self._check_readable(index, ingest, id_, final, stored.outcome)
-        if self.has_take_downs and not oracle.take_downs_hold(self.calls, contents):
+        if self.has_take_downs and not self.reused_ids and not oracle.take_downs_hold(self.calls, contents):
             self._violation("no order of the requests and take-downs explains the final state")
         for story in self.fixed_stories if self._keeps_copies() else ():
             ids = {post.id for post in _posts(self.program) if post.story == story}
@@ -439,6 +440,10 @@ class World:
         """Whether nothing expires or leaves a full key, and no id is that of another source."""
         is_bound = any(post.source for post in _posts(self.program))
         return not (is_bound or self.has_full_keys or self.retention_ms or self.undoes)
+
+    def _losses(self, id_: str) -> list[Call]:
+        """Removals that may have happened: a copy to drop leaves with an article whose id is used again."""
+        return [Call(id_, None, c.start) for c in self.calls if c.id in self.reused_ids - {id_} and c.text]
 
     def _calls_of(self, id_: str) -> list[Call]:
         """The calls about one id.

@@ -33,9 +33,9 @@ gets the host of the item's URL before it: sites count from 1.
 
 The tag has ``verdict``, ``keep``, ``id`` and ``canonical_id`` of the Decision, the ids that are ``related``,
 and ``event_id``, ``adds``, ``updated_figures``, ``reversed``, ``problems`` and ``withdrawn`` of the answer.
-Each ``withdrawn`` id is logged as a warning and counted as ``newsdedup/withdrawn``: its text is no article,
-but a wall or notice. Crawl its page again, in the same crawl with ``dont_filter``. So is a copy under the id
-of another article, maybe a stub, as ``newsdedup/reused_id``: delete its row.
+Each ``withdrawn`` id is logged as a warning and counted as ``newsdedup/withdrawn``: its text is a wall or
+notice, or was dropped for an article whose id has another one now. Crawl its page again, in the same crawl
+with ``dont_filter``. So is a copy under such an id as ``newsdedup/reused_id``: delete its row.
 
 Put the pipeline directly before the one that stores. When a later pipeline raises or drops the item, the
 reservation is removed, so that other copies are no duplicates of it. Needs Scrapy >= 2.14 (asyncio reactor).
@@ -168,7 +168,9 @@ class NewsDedupPipeline:
             raise _dropped(article, decision.problem)
         answer = decision.answer
         for id_ in answer.withdrawn if answer else ():
-            log.warning("the text of %s is no article; crawl its page again", id_)
+            # The id of an address has no scheme.
+            scheme = "" if "id" in article else "".join(article.get("url", "").partition("//")[:2])
+            log.warning("crawl %s again: it is no article, or repeats one that lost its id", scheme + id_)
             self._count("withdrawn")
         if answer and answer.reused_id and not answer.keep:
             log.warning("%s had another text, maybe a stub, and is a copy: delete its row", _name_of(article))

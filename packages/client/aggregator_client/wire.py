@@ -286,7 +286,7 @@ class VerdictOut(OutcomeOut):
     replaces: Annotated[ReplacedArticle | None, doc("That other article; null unless reused_id.")] = None
     withdrawn: Annotated[
         list[str],
-        doc("Ids of earlier articles with this text, which is no article: fetch them again.", ["gazette-11"]),
+        doc("Submit these again: this text is no article, or what they repeat lost its id.", ["gazette-11"]),
     ] = []
     unchecked: Annotated[
         bool,

@@ -831,7 +831,7 @@ export interface VerdictOut {
   reused_id?: boolean;
   /** That other article; null unless reused_id. */
   replaces?: ReplacedArticle | null;
-  /** Ids of earlier articles with this text, which is no article: fetch them again. */
+  /** Submit these again: this text is no article, or what they repeat lost its id. */
   withdrawn?: Array<string>;
   /** Whether the store had forgotten what it held, so that a copy may be called new: see /readyz. */
   unchecked?: boolean;

@@ -14,12 +14,11 @@ from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator_lab.evaluation.duplicate_stream import (
     DuplicateStream,
-    containment,
     headline_similarity,
     judge_pair,
     shingling_pairs,
 )
-from aggregator_lab.evaluation.shingling import ShinglingSettings
+from aggregator_lab.evaluation.shingling import ShinglingSettings, containment
 from tests.support.factories import edited, story
 
 CHINESE = "市政府今天宣布将在河东新建一座步行桥，工程预计明年春天开工，两年内完成，总投资由省财政承担。"

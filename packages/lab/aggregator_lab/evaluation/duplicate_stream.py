@@ -20,7 +20,7 @@ from aggregator.store.memory import MemoryStore
 from aggregator_lab.evaluation import published_shingling, shingling
 from aggregator_lab.evaluation.online_protocol import CLOCK_START_MS, duplicate_group
 from aggregator_lab.evaluation.published_shingling import PublishedSettings
-from aggregator_lab.evaluation.shingling import ShingleSamples, ShinglingSettings
+from aggregator_lab.evaluation.shingling import ShingleSamples, ShinglingSettings, containment
 
 MIN_HEADLINE_SIMILARITY = 0.6
 OPENING_WORDS = 80
@@ -87,12 +87,6 @@ def headline_similarity(a: str, b: str) -> float:
         SequenceMatcher(None, a, b, autojunk=False).ratio(),
         SequenceMatcher(None, b, a, autojunk=False).ratio(),
     )
-
-
-def containment(a: Shingles, b: Shingles) -> float:
-    """``|a and b| / min(|a|, |b|)``; 0 if either is empty."""
-    smaller = min(len(a), len(b))
-    return len(a & b) / smaller if smaller else 0.0
 
 
 def opening_share(tokens: Sequence[str], other: Shingles) -> float:
@@ -215,9 +209,7 @@ def shingling_pairs(stream: DuplicateStream, setting: ShinglingSettings) -> Iter
     for n, texts in _texts_by_width(stream, setting.n):
         samples.update(shingling.sample_texts(texts, n, setting.k, setting.f, languages).by_id)
     order = list(stream.stored)
-    yield from _judged(
-        stream, shingling.decide_in_order(order, ShingleSamples(samples, cached=False), setting)
-    )
+    yield from _judged(stream, shingling.decide_in_order(order, ShingleSamples(samples), setting))
 
 
 def published_pairs(stream: DuplicateStream, setting: PublishedSettings) -> Iterator[DuplicatePair]:

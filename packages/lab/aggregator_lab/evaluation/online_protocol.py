@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import mean
 from typing import NamedTuple
 
 from aggregator.analysis.analyzer import Analyzer
@@ -39,6 +40,12 @@ class DecisionCounts(NamedTuple):
         """Each 0..1; 1 without anything to count."""
         correct, false, missed = self
         return precision_recall_f1(correct, correct + false, correct + missed)
+
+
+def mean_scores(orders: Iterable[DecisionCounts]) -> tuple[float, float, float, float]:
+    """Mean precision, recall and F1, and the lowest F1."""
+    precision, recall, f1 = zip(*(counts.precision_recall_f1 for counts in orders), strict=True)
+    return mean(precision), mean(recall), mean(f1), min(f1)
 
 
 def count_decisions(

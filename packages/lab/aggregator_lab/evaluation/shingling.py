@@ -19,7 +19,8 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import lru_cache
 from statistics import mean
 from typing import Any
 
@@ -30,10 +31,11 @@ from aggregator.analysis.shingles import SHINGLE_WORDS, distinct, hashes_in_orde
 from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_lab.evaluation.online_protocol import count_decisions
+from aggregator_lab.evaluation.online_protocol import count_decisions, mean_scores
 from aggregator_lab.labeled import DEFAULT_LANG, LabeledArticle, labelings, shuffle
 
 MAX_SHINGLE_WORDS = 5  # limit of ``shingle_hashes``
+CACHED_OVERLAPS = 2_000_000
 
 
 def shingle_hashes(words: Sequence[str], width: int = SHINGLE_WORDS) -> npt.NDArray[np.uint64]:
@@ -96,31 +98,22 @@ class SettingResult:
         return asdict(self.setting) | {"labels": self.labels} | rounded
 
 
-@dataclass(slots=True)
 class ShingleSamples:
-    """Shingle samples of articles under one (n, k, f), by id.
+    """Shingle samples of articles under one (n, k, f), by id."""
 
-    ``cached``: compute the overlap of a pair once, for several orders or settings; takes memory per pair.
-    """
-
-    by_id: Mapping[str, frozenset[int]]
-    cached: bool = True
-    _overlap_cache: dict[tuple[str, str], float] = field(default_factory=dict)
+    def __init__(self, by_id: Mapping[str, frozenset[int]]) -> None:
+        self.by_id = by_id
+        self._overlap = lru_cache(CACHED_OVERLAPS)(lambda a, b: containment(by_id[a], by_id[b]))
 
     def overlap(self, a: str, b: str) -> float:
-        """Overlap coefficient of two articles; 0 if either is empty."""
-        if not self.cached:
-            return self._overlap(a, b)
-        pair = (a, b) if a < b else (b, a)
-        known = self._overlap_cache.get(pair)
-        if known is None:
-            known = self._overlap_cache[pair] = self._overlap(a, b)
-        return known
+        """Overlap coefficient of two articles, computed once for several orders or settings."""
+        return self._overlap(min(a, b), max(a, b))
 
-    def _overlap(self, a: str, b: str) -> float:
-        first, second = self.by_id[a], self.by_id[b]
-        smaller = min(len(first), len(second))
-        return len(first & second) / smaller if smaller else 0.0
+
+def containment(a: frozenset[Any], b: frozenset[Any]) -> float:
+    """``|a and b| / min(|a|, |b|)``; 0 if either is empty."""
+    smaller = min(len(a), len(b))
+    return len(a & b) / smaller if smaller else 0.0
 
 
 def sample_texts(
@@ -177,12 +170,17 @@ def settings_grid(
     n, f, r, t = list(n), list(f), list(r), list(t)
     if min(t) < 1:
         raise InvalidInput("A candidate must share at least 1 sketch shingle (t).")
-    if max(n) > MAX_SHINGLE_WORDS:
-        raise InvalidInput(f"A shingle must have at most {MAX_SHINGLE_WORDS} words, not {max(n)}.")
-    if not all(0 < share <= 1 for share in (*f, *r)):
-        raise InvalidInput("The leading share (f) and the overlap (r) must be above 0 and at most 1.")
+    check_values(n, [*f, *r])
     combined = itertools.product(n, k, f, p, t, r)
     return [ShinglingSettings(n_, k_, p_, t_, f_, r_) for n_, k_, f_, p_, t_, r_ in combined if t_ <= p_]
+
+
+def check_values(n: Sequence[int], shares: Iterable[float]) -> None:
+    """Raise InvalidInput for words per shingle, leading shares or overlaps out of range."""
+    if max(n) > MAX_SHINGLE_WORDS:
+        raise InvalidInput(f"A shingle must have at most {MAX_SHINGLE_WORDS} words, not {max(n)}.")
+    if not all(0 < share <= 1 for share in shares):
+        raise InvalidInput("The leading share (f) and the overlap (r) must be above 0 and at most 1.")
 
 
 def evaluate(
@@ -237,8 +235,5 @@ def _summarize_orders(
     orders: Sequence[Sequence[Decision]],
 ) -> SettingResult:
     counts = (count_decisions(((d.id, d.original) for d in order), label_by_id) for order in orders)
-    scores = [count.precision_recall_f1 for count in counts]
     candidates = mean(decision.candidates for decisions in orders for decision in decisions)
-    precision, recall, f1 = (mean(score[measure] for score in scores) for measure in range(3))
-    lowest_f1 = min(score[2] for score in scores)
-    return SettingResult(setting, labeling, precision, recall, f1, lowest_f1, candidates)
+    return SettingResult(setting, labeling, *mean_scores(counts), candidates)

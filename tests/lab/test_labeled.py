@@ -45,6 +45,8 @@ def test_columns_are_a_mapping_or_pairs(columns: Any, tmp_path: Path) -> None:
     (labeled,) = load_labeled([str(path)], columns)
     assert (labeled.article.id, labeled.article.text) == ("7", "The ferry is late.")
     assert load_articles([str(path)], columns) == [labeled.article]
+    with pytest.raises(InvalidInput, match="no column 'text' for title; the columns are nr, inhalt, cluster"):
+        load_labeled([str(path)], dict(columns) | {"title": "text"})
 
 
 @pytest.mark.parametrize(("label", "expected"), [("ferry", "ferry"), (7, "7"), (0, "0"), (7.0, "7")])

@@ -6,7 +6,7 @@ import codecs
 import itertools
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from aggregator import jsonl
@@ -25,26 +25,33 @@ COMPARED_FIELDS = {"text": "html", "title": "html", "source": "url", "published_
 
 
 def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[str]:
-    """Remarks about readable files, one sentence each; ``column_names``: field -> column.
-
-    Raises InvalidInput for a file in another format, and for one without a named column or any column to
-    compare.
-    """
+    """The remarks of ``check_columns``; raises InvalidInput also for a file without any column to compare."""
     if jsonl.STDIN in files:
         raise InvalidInput("dedupe reads its input twice and cannot use standard input; name a file.")
-    check_formats(files)
-    remarks = [*map(encoding_remark, files)]  # before columns are shown
+    remarks = check_columns(files, column_names)
     for file in files:
-        for columns in _columns(file) if rows.is_csv(file) or rows.is_parquet(file) else ():
-            _check_table(file, columns, column_names)
-    require_columns(files, list(column_names.items()))
+        names, is_table = _first_columns(file), rows.is_csv(file) or rows.is_parquet(file)
+        if names and is_table:
+            _check_table(file, names, column_names)
+        elif names and not _has_content(names, column_names):  # raises unless a later row has it
+            next(rows.parse_rows([file], (), lambda _, row: rows.parse_article(row, column_names), False))
+    return remarks
+
+
+def check_columns(
+    files: Sequence[str], columns: rows.Columns, fields: Collection[str] = rows.ARTICLE_FIELDS
+) -> list[str]:
+    """Remarks about readable files, one sentence each: encoding, and columns that no field has.
+
+    ``columns``: column of each field; ``fields``: those that are read. Raises InvalidInput for a file in
+    another format, and for a column that no file has.
+    """
+    check_formats(files)
+    remarks = dict.fromkeys(map(encoding_remark, files))  # before columns are shown
+    require_columns(files, columns)
     unused: dict[str, str] = {}  # with the first file of each
     for file in files:
-        found = itertools.chain.from_iterable(itertools.islice(_columns(file), COLUMN_ROWS))
-        names = list(dict.fromkeys(found))
-        if names and not _has_content(names, column_names):  # raises unless a later row has it
-            next(rows.parse_rows([file], (), lambda _, row: rows.parse_article(row, column_names), False))
-        remark = unused_columns(names, column_names, "--column {}=NAME")
+        remark = unused_columns(_first_columns(file), dict(columns), "--column {}=NAME", fields)
         unused.setdefault(remark, f"{file}: {remark}" if remark else "")
     return list(filter(None, [*remarks, *unused.values()]))
 
@@ -65,13 +72,15 @@ def check_formats(files: Sequence[str]) -> None:
             raise InvalidInput(f"{file}: {problem}")
 
 
-def unused_columns(columns: Sequence[str], column_names: Mapping[str, str], option: str) -> str:
-    """That compared fields have no column, and columns no field, with ``option`` of a field; else empty."""
-    used = [rows.column_of(field, columns, column_names) for field in rows.ARTICLE_FIELDS]
-    fields = {field for field, column in zip(rows.ARTICLE_FIELDS, used, strict=True) if column in columns}
-    lacking = [field for field, other in COMPARED_FIELDS.items() if fields.isdisjoint((field, other))]
-    unused = [column for column in columns if column and column not in used]
-    if not lacking or not unused or fields.isdisjoint(rows.CONTENT_FIELDS):  # which is said of each row
+def unused_columns(
+    columns: Sequence[str], column_names: Mapping[str, str], option: str, fields: Collection[str]
+) -> str:
+    """That compared ones of ``fields`` have no column, and columns no field, with ``option``; else empty."""
+    used = {f: rows.column_of(f, columns, column_names) for f in {*rows.ARTICLE_FIELDS, *fields}}
+    found = {field for field in fields if used[field] in columns}
+    lacking = [f for f, other in COMPARED_FIELDS.items() if f in fields and found.isdisjoint((f, other))]
+    unused = [column for column in columns if column and column not in used.values()]
+    if not lacking or not unused or found.isdisjoint(rows.CONTENT_FIELDS):  # which is said of each row
         return ""
     what = f"no column is {', '.join(lacking)}; unused: {rows.listed(unused)}"
     return f"{what}; map them, e.g. with {option.format(lacking[0])}"
@@ -102,9 +111,10 @@ def mapped_names(columns: Sequence[str], fields: Sequence[str]) -> str:
     return " ".join(f"--column {shlex.quote(pair)}" for pair in pairs)
 
 
-def require_columns(files: Sequence[str], columns: Sequence[tuple[str, str]]) -> None:
-    """Raise InvalidInput unless a file has the column of each (field, column), or none has columns."""
-    missing, seen = {column: field for field, column in columns}, dict[str, None]()
+def require_columns(files: Sequence[str], columns: rows.Columns) -> None:
+    """Raise InvalidInput unless a file has the column of each field, or none has columns."""
+    files = [files] if isinstance(files, str) else files
+    missing, seen = {column: field for field, column in dict(columns).items()}, dict[str, None]()
     for names in itertools.chain.from_iterable(map(_columns, files)) if columns else ():
         missing = {column: field for column, field in missing.items() if column not in names}
         seen.update(dict.fromkeys(names))
@@ -128,6 +138,11 @@ def _check_table(file: str, columns: Sequence[str], column_names: Mapping[str, s
             f"{file}: its columns are {rows.listed(columns)}{header}; map them to "
             f"{', '.join(rows.ARTICLE_FIELDS)} with {options or '--column FIELD=NAME'}."
         )
+
+
+def _first_columns(file: str) -> list[str]:
+    """The columns of a table, or of the first rows of another file."""
+    return list(dict.fromkeys(itertools.chain.from_iterable(itertools.islice(_columns(file), COLUMN_ROWS))))
 
 
 def _columns(file: str) -> Iterator[Sequence[str]]:

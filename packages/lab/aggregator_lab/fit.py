@@ -21,6 +21,7 @@ may single rounded entries.
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,7 +41,7 @@ from aggregator.analysis.simhash import FINGERPRINT_BITS, hash_signs
 from aggregator.analysis.text.language import detect_language, language_group
 from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
 from aggregator.errors import InvalidInput
-from aggregator.jsonl import check_readable
+from aggregator_archive.input_check import check_columns
 from aggregator_archive.rows import column_hint, read_rows
 from aggregator_lab.model_writing import check_writable, save
 
@@ -54,6 +55,7 @@ MIN_ARTICLES, MAX_SHARE = 2, 0.5
 PCA_ARTICLES = 50_000  # at most, evenly spaced, from which the axes are computed; idf uses all
 _RANDOM_STATE = 0  # start vector of the Lanczos iteration
 _LANGUAGE_SAMPLE_CHARS = 600
+TEXT_FIELDS = ("title", "text", "lang")  # those of an article that are read
 _ROTATION_ITERATIONS = 40  # the bits hardly change after 30
 
 
@@ -164,10 +166,8 @@ def fit_file(
     Rows have ``title``, ``text`` (at least one not empty) and ``lang`` (else detected). ``progress`` gets
     the number of articles used so far. Raises InvalidInput or ModelError.
     """
-    files = [str(path) for path in paths]
-    check_readable(files)
     check_writable(Path(out), makes_directory=True)
-    texts = texts_of_group(files, group, columns, progress)
+    texts = texts_of_group(paths, group, columns, progress)
     token_lists = (tokenize(text, lang) for text, lang in texts)
     fitted = fit(token_lists, group, settings, metadata=metadata)
     save(fitted.model, out)
@@ -175,12 +175,18 @@ def fit_file(
 
 
 def texts_of_group(
-    files: Sequence[str],
+    paths: Sequence[Path | str],
     group: str,
     columns: Sequence[tuple[str, str]] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """Yield title and text, and the language, of the articles of a group. Raises InvalidInput for none."""
+    """Yield title and text, and the language, of the articles of a group. Raises InvalidInput for none.
+
+    Columns that are not used are reported on stderr.
+    """
+    files = [str(path) for path in paths]
+    for remark in check_columns(files, columns, TEXT_FIELDS):
+        print(remark, file=sys.stderr)
     groups, without_text = Counter[str](), dict[str, None]()
     for row in read_rows(files, columns):
         text = "\n".join(

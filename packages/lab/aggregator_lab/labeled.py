@@ -11,6 +11,7 @@ from typing import Any
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_archive.dates import DateCounts
+from aggregator_archive.input_check import require_columns
 from aggregator_archive.rows import Columns, Parsed, column_hint, id_text, parse_article, parse_rows
 
 DEFAULT_LANG = "en"  # of articles that declare no language
@@ -96,6 +97,7 @@ def load_labeled(
 
     ``unique_ids``: reject an id that occurs twice, since a service would take the second for a new version.
     """
+    require_columns(files, columns)
     labeled = _read_articles(files, columns, _labeled)
     if not labeled:
         raise InvalidInput(f"{', '.join(files)}: no articles found.")

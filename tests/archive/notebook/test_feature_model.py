@@ -85,3 +85,14 @@ def test_a_table_without_texts_is_refused_unless_its_columns_are_named() -> None
         FeatureModel("de").transform([{"text": 5}])
     expected = FeatureModel("de").transform(["Fähre\nDie Fähre fährt am Montag wieder."])
     assert expected.any() and np.array_equal(clone(model).transform(frame), expected)
+
+
+def test_a_text_of_another_name_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    """The headlines alone were transformed silently; an outlet would not be read."""
+    rows = [{"title": "The ferry", "inhalt": "It runs again from Monday.", "published_at": "2031-03-01"}]
+    FeatureModel().transform(rows)
+    assert capsys.readouterr().err == (
+        "no column is text; unused: inhalt; map them, e.g. with columns={'text': NAME}\n"
+    )
+    FeatureModel(columns={"text": "inhalt"}).transform(rows)
+    assert not capsys.readouterr().err

@@ -235,6 +235,26 @@ def test_own_data_with_another_header_case_is_refused_with_the_names(
     assert "'txt=text' is not FIELD=NAME with FIELD one of id, title, text" in capsys.readouterr().err
 
 
+def test_a_text_of_another_name_is_reported_as_by_dedupe(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The headlines alone were judged silently; labels are columns that are used."""
+    row = {**article_body(ORIGINAL), "published_at": "2031-03-01"}
+    named = {("inhalt" if field == "text" else field): value for field, value in row.items()}
+    gold = write_jsonl(tmp_path / "gold", *({**named, "id": id_, "cluster": "a"} for id_ in "ab"))
+    others = write_jsonl(tmp_path / "others", {**named, "id": "c"})
+    remark = "no column is text; unused: inhalt; map them, e.g. with --column text=NAME\n"
+
+    assert run("evaluate", "own", gold) == run("evaluate", "duplicates", others) == 0
+    err = capsys.readouterr().err
+    assert f"{gold}: {remark}" in err and f"{others}: {remark}" in err
+    labeled = write_jsonl(tmp_path / "labeled", *({**row, "id": id_, "cluster": "a"} for id_ in "ab"))
+    assert run("evaluate", "near-duplicates", labeled) == 0
+    assert capsys.readouterr().err == ""
+    assert run("evaluate", "near-duplicates", labeled, "--background", others) == 0
+    assert capsys.readouterr().err == f"{others}: {remark}"
+
+
 @pytest.mark.parametrize(
     ("missing", "options", "message"),
     [

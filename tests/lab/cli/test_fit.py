@@ -11,6 +11,8 @@ import pytest
 
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.models import load_model
+from aggregator.errors import InvalidInput
+from aggregator_lab.fit import fit_file
 from tests.cli.helpers import OTHER, ROWS, article_body, run, write_jsonl
 from tests.lab.extractors.corpus import mixed_texts
 
@@ -108,6 +110,31 @@ def test_columns_have_any_name_and_files_that_exist_are_kept(
         assert f"{output[-1]} exists; use another name, or add --replace." in capsys.readouterr().err
     assert (model.read_bytes(), corpus.read_text()[:9]) == (written, "body\tlang")
     assert run("fit", "--group", "en", *named, "--replace") == 0
+
+
+@pytest.mark.parametrize("features", ["tfidf-pca", "hashing"])
+def test_columns_are_checked_as_by_dedupe(
+    features: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that no file has is an error, a text of another name reported; not dates, which no fit reads."""
+    rows = [{"title": text[:30], "inhalt": text, "lang": "en"} for text in mixed_texts(80)]
+    corpus, model = write_jsonl(tmp_path / "c.jsonl", *rows), tmp_path / "en.model"
+    fit = ("fit", "--group", "en", "--out", str(model), "--features", features, "--no-progress", "--replace")
+    fewer = ["--components", "8", "--hyperplanes", "hashed"] if features == "tfidf-pca" else []
+
+    assert run(*fit, corpus, "--column", "text=nope") == 2
+    assert f"{corpus}: no column 'nope' for text; the columns are title, inhalt, lang." in (
+        capsys.readouterr().err
+    )
+    assert not model.exists()
+    assert run(*fit, *fewer, corpus) == 0
+    assert f"{corpus}: no column is text; unused: inhalt; map them, e.g. with --column text=NAME\n" in (
+        capsys.readouterr().err
+    )
+    assert run(*fit, *fewer, corpus, "--column", "text=inhalt") == 0
+    assert "no column is" not in capsys.readouterr().err
+    with pytest.raises(InvalidInput, match="no column 'nope' for text"):
+        fit_file([corpus], "en", model, columns=[("text", "nope")])
 
 
 @pytest.mark.parametrize("features", ["doc2vec", "minilm"])

@@ -93,7 +93,7 @@ class Deduplicator:
         Ids are the column ``id``, else derived from the URL or the text. Dates that cannot be read, repeated
         ids and invalid rows are reported on stderr. Raises InvalidInput as ``read_rows``.
         """
-        articles = list(article_fields(table, self._columns, CONTENT_FIELDS, compared=True))
+        articles = list(article_fields(table, self._columns, CONTENT_FIELDS, compared=ARTICLE_FIELDS))
         with TemporaryDirectory(prefix="aggregator-") as directory:
             job = replace(self._job, out_dir=Path(directory))
             prepare_work_dir(job, fresh=False)

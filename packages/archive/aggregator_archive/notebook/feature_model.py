@@ -84,7 +84,8 @@ class FeatureModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
 def _texts(table: Any, columns: Mapping[str, str]) -> Iterable[str]:
     """Headline and text of each row, joined as the analysis does."""
-    for number, row in enumerate(article_fields(table, columns, ("text", "title")), 1):
+    read = ("text", "title")
+    for number, row in enumerate(article_fields(table, columns, read, compared=read), 1):
         title, text = row.get("title") or "", row.get("text") or ""
         if not (isinstance(title, str) and isinstance(text, str)):
             raise InvalidInput(f"Row {number}: expected texts, found {title!r:.40} and {text!r:.40}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -42,13 +42,13 @@ def read_rows(table: Any) -> Iterator[Row]:
 
 
 def article_fields(
-    table: Any, columns: Mapping[str, str], *needed: Sequence[str], compared: bool = False
+    table: Any, columns: Mapping[str, str], *needed: Sequence[str], compared: Collection[str] = ()
 ) -> Iterator[dict[str, Any]]:
     """Yield the fields of an article of each row (``read_rows``), with values of Python; NaN is none.
 
     ``columns``: field -> name of its column, if it has another name; ``needed``: groups of fields. Raises
-    InvalidInput at the end if no row had one of the columns, or any field of a group. ``compared``: reports
-    there the columns that are not used although a compared field has none.
+    InvalidInput at the end if no row had one of the columns, or any field of a group. ``compared``: fields
+    that are read; there the columns are reported that are not used although one of these has none.
     """
     seen = dict[str, None]()
     for row in read_rows(table):
@@ -63,7 +63,7 @@ def article_fields(
             f"columns: no row has {' or '.join(lacking[0])}; the columns are {', '.join(seen)}; name yours "
             f"by columns={{{lacking[0][0]!r}: NAME}}."
         )
-    if compared and (remark := unused_columns(list(seen), columns, "columns={{'{}': NAME}}")):
+    if compared and (remark := unused_columns(list(seen), columns, "columns={{'{}': NAME}}", compared)):
         print(remark, file=sys.stderr)
 
 

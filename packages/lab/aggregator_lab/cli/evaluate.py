@@ -88,9 +88,7 @@ def own(args: argparse.Namespace, settings: Settings) -> int:
 
 def check_files(args: argparse.Namespace, *others: str) -> None:
     """Refuse before any work files that cannot be read, columns that are missing, and a plot."""
-    input_check.check_formats([*args.files, *others])
-    input_check.require_columns(args.files, args.column)
-    for remark in filter(None, map(input_check.encoding_remark, [*args.files, *others])):
+    for remark in input_check.check_columns([*args.files, *others], args.column, COLUMNS):
         print(remark, file=sys.stderr)
     if vars(args).get("plot"):
         plots.check_plot(args.plot)

@@ -36,6 +36,7 @@ from aggregator.dedup.verdict import Candidate, compare_with_readers_versions, d
 from aggregator.domain import Analysis, Article, build_record
 from aggregator.errors import InvalidInput
 from aggregator_archive.dates import DateCounts
+from aggregator_archive.input_check import require_columns
 from aggregator_archive.rows import Columns, column_hint, parse_article, parse_rows
 from aggregator_lab.evaluation.metrics import precision_recall_f1, roc_auc
 from aggregator_lab.evaluation.near_duplicates import POLICIES
@@ -118,6 +119,7 @@ class PairReport:
 
 def load_pairs(files: Sequence[str], columns: Columns = ()) -> list[JudgedPair]:
     """The judged pairs of all rows (``parse_rows``) without the undecided ones. Raises InvalidInput."""
+    require_columns(files, columns)
     dates = DateCounts()
 
     def parse(number: int, row: dict[str, Any]) -> JudgedPair | None:

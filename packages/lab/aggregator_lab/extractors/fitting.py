@@ -16,7 +16,6 @@ from aggregator.analysis import model_file
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
 from aggregator.errors import InvalidInput
-from aggregator.jsonl import check_readable
 from aggregator_lab.extractors.model import FittedIdf, FittedModel, StoredExtractor
 
 MIN_ARTICLES = FINGERPRINT_BITS + 1
@@ -60,11 +59,9 @@ class FittedByFile:
     ) -> tuple[FittedModel, str, str]:
         """Fit to the articles of ``group`` in files; returns the model, its contents and its card."""
         cls.check_installed()  # before the articles are read
-        files = [str(path) for path in paths]
-        check_readable(files)
         from aggregator_lab.fit import texts_of_group
 
-        read = list(texts_of_group(files, group, columns, progress))
+        read = list(texts_of_group(paths, group, columns, progress))
         extractor, (texts, languages) = cast("type[StoredExtractor]", cls), zip(*read, strict=True)
         model = fit_extractor(extractor, texts, languages, group, metadata=metadata)
         model.save(out)

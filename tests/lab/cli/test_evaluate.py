@@ -100,8 +100,10 @@ def test_clusters_pairs_and_related_articles_are_scored(
     assert run("evaluate", "related", "--json", "--compare", "tf-idf", file) == 0
     (result,) = json.loads(capsys.readouterr().out)
     assert result["rankings"][2]["recall"] == 1.0
-    assert run("evaluate", "related", "--show", "2", file) == 0
-    assert "of brute force" in capsys.readouterr().out
+    unnamed = write_jsonl(tmp_path / "unnamed", *({**row, "id": None} for row in events))
+    assert run("evaluate", "related", "--show", "2", unnamed) == 0
+    printed = capsys.readouterr().out
+    assert "2 labeled" in printed and "largest: share of lists with one article" in printed
     assert run("evaluate", "related", "--compare", "rank", file) == 2
     assert "'rank' is not one of tf-idf" in capsys.readouterr().err
     assert run("evaluate", "clusters", gold) == run("evaluate", "pairs", pairs) == 0

@@ -54,13 +54,22 @@ async def test_recall_is_compared_with_brute_force() -> None:
     assert list(rankings) == ["related", "exhaustive", *RANKINGS]
     assert report.labeled == 15 and report.lists == 30
     assert rankings["exhaustive"].recall == rankings["tf-idf"].ndcg == rankings["bm25"].recall == 1.0
-    assert report.recall_of_brute_force == rankings["related"].recall and rankings["exhaustive"].found == 1
+    assert report.of_brute_force("recall") == rankings["related"].recall and rankings["exhaustive"].found == 1
     assert rankings["tf-idf"].wrong == rankings["tf-idf"].judged > 0
     assert 0 < rankings["bm25"].largest < 1
     assert set(report.ages) == set(AGES_DAYS) and sum(report.ages.values()) == pytest.approx(1)
     table = format_table(report, "news.jsonl")
     assert table.startswith("news.jsonl: 55 articles;")
     assert report.as_json()["rankings"][1]["recall"] == 1.0
+
+
+async def test_an_article_of_stop_words_has_no_nearest_ones() -> None:
+    """It has no terms to be scored by, and costs the ranking nothing."""
+    articles, labels = reports(2, 2)
+    articles.append(Article(id="both", title="Both ways", text="", lang="en"))
+    report = await evaluate(articles, ANALYZER, labels=labels, compare=RANKINGS)
+
+    assert [(r.name, r.recall) for r in report.rankings[2:]] == [("tf-idf", 1.0), ("bm25", 1.0)]
 
 
 async def test_first_answers_are_printed_to_be_read() -> None:

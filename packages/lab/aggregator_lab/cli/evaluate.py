@@ -31,7 +31,7 @@ from aggregator_archive import input_check
 from aggregator_archive.cli.dedupe import selected_policy
 from aggregator_archive.executors import end_with_parent
 from aggregator_archive.optional_imports import import_optional
-from aggregator_archive.rows import CONTENT_FIELDS, id_text, listed, read_rows
+from aggregator_archive.rows import CONTENT_FIELDS, id_text, listed, parse_article, parse_rows, read_rows
 from aggregator_lab.cli.evaluate_options import COLUMNS, input_file
 from aggregator_lab.evaluation import calibration, plots, wrong_pairs
 from aggregator_lab.evaluation.calibration import Curve
@@ -250,13 +250,12 @@ def related(args: argparse.Namespace, settings: Settings) -> int:
     analyzer, background = load_analyzer(settings), load_articles(args.background, args.column)
     results = []
     for file in args.files:
-        rows = read_rows([file], args.column, report=False)
-        labels = {id_text(row.get("id")): id_text(row["cluster"]) for row in rows if row.get("cluster")}
+        labels = parse_rows([file], args.column, _label_by_id, report=False)
         report = asyncio.run(
             protocol.evaluate(
                 read_articles([file], columns=args.column),
                 analyzer,
-                labels=labels,
+                labels={id_: label for id_, label in labels if label},
                 background=background,
                 k=args.limit,
                 lists=args.lists,
@@ -273,6 +272,10 @@ def related(args: argparse.Namespace, settings: Settings) -> int:
     if args.json:
         print(json.dumps(results))
     return EXIT_OK
+
+
+def _label_by_id(_: int, row: dict[str, Any]) -> tuple[str, str]:
+    return parse_article(row, {}).id, id_text(row.get("cluster"))
 
 
 def relatedness(args: argparse.Namespace, settings: Settings) -> int:

@@ -30,7 +30,8 @@ def build_scorer(name: str, articles: Sequence[Article], langs: Sequence[str]) -
         model = import_optional(*BM25).BM25()
         logging.getLogger("bm25s").setLevel(logging.WARNING)
         model.index(terms, show_progress=False)
-        return lambda position: model.get_scores(list(dict.fromkeys(terms[position])))
+        none = np.zeros(len(terms))  # bm25s scores no query without terms
+        return lambda at: model.get_scores(list(dict.fromkeys(terms[at]))) if terms[at] else none
     matrix = tfidf(texts, langs)
     return lambda position: matrix @ matrix[position].toarray()[0]
 

@@ -70,22 +70,15 @@ class RelatedReport:
     ages: dict[str, float] = field(default_factory=dict)
     firsts: list[tuple[Article, Article | None]] = field(default_factory=list)
 
-    @property
-    def recall_of_brute_force(self) -> float:
-        """Recall of labeled articles divided by that of ``exhaustive``; 1 without labels."""
-        served, brute_force = self.rankings[:2]
-        return (served.recall or 0.0) / brute_force.recall if brute_force.recall else 1.0
-
-    @property
-    def distinct_of_brute_force(self) -> float:
-        """Distinct answers divided by those of ``exhaustive``; 1 if that has none."""
-        served, brute_force = self.rankings[:2]
-        return served.distinct / brute_force.distinct if brute_force.distinct else 1.0
+    def of_brute_force(self, measure: str) -> float:
+        """The ``recall`` of labeled articles or ``distinct`` by that of ``exhaustive``; 1 if it is 0."""
+        served, brute_force = (getattr(ranking, measure) or 0.0 for ranking in self.rankings[:2])
+        return float(served / brute_force) if brute_force else 1.0
 
     def as_json(self) -> dict[str, Any]:
         """Every value of the table."""
-        names = "k articles labeled lists recall_of_brute_force distinct_of_brute_force ages"
-        values = {name: getattr(self, name) for name in names.split()}
+        values = {name: getattr(self, name) for name in ("k", "articles", "labeled", "lists", "ages")}
+        values |= {f"{name}_of_brute_force": self.of_brute_force(name) for name in ("recall", "distinct")}
         return values | {"rankings": [asdict(ranking) for ranking in self.rankings]}
 
 
@@ -171,10 +164,9 @@ def format_table(report: RelatedReport, name: str) -> str:
         shares = [f"{'-' if v is None else f'{v:.3f}':>10}" for v in (r.recall, r.ndcg, r.found, r.largest)]
         wrong = f"{r.wrong}/{r.judged}"
         lines.append(f"{r.name:11}{''.join(shares)}{r.distinct:10,}{r.shown:10.2f}{wrong:>10}")
-    lines.append(
-        f"of brute force: recall {report.recall_of_brute_force:.3f}, distinct "
-        f"{report.distinct_of_brute_force:.3f}"
-    )
+    recall, distinct = report.of_brute_force("recall"), report.of_brute_force("distinct")
+    lines.append(f"of brute force: recall {recall:.3f}, distinct {distinct:.3f}")
+    lines.append("found: share of exhaustive's; largest: share of lists with one article; shown: mean length")
     if report.ages:
         lines.append("age of answers: " + ", ".join(f"{a} {share:.1%}" for a, share in report.ages.items()))
     return "\n".join(lines)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cache
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.dedup.policy import Policy, PolicyProfiles
@@ -36,23 +37,16 @@ EXHAUSTIVE = 500  # candidates per question
 class StoredArticles:
     """Articles that the ingest service stored, in order; ``relevant_by_id``: the other groups of its event.
 
-    ``scorers``: of the rankings that were asked for.
+    ``scorer``: of a name of ``RANKINGS``.
     """
 
     articles: Sequence[Article]
-    langs: Sequence[str]
     index: Index
     related: RelatedArticles
     group_by_id: Mapping[str, str]
     relevant_by_id: Mapping[str, set[str]]
     positions: Mapping[str, int]
-    scorers: dict[str, Scorer] = field(default_factory=dict)
-
-    def scorer(self, ranking: str) -> Scorer:
-        """The scorer of a name of ``RANKINGS``."""
-        if ranking not in self.scorers:
-            self.scorers[ranking] = build_scorer(ranking, self.articles, self.langs)
-        return self.scorers[ranking]
+    scorer: Callable[[str], Scorer]
 
     def nearest(self, ranking: str, id_: str, count: int) -> list[str]:
         """Ids of the ``count`` articles that score highest."""
@@ -118,14 +112,15 @@ async def store_articles(
     service, brute_force = (
         RelatedArticles(of, analyze_many, clock=clock, min_score=min_score) for of in (index, exhaustive)
     )
+    langs = [analysis.lang for analysis in usable.values()]
     stored = StoredArticles(
         kept,
-        [analysis.lang for analysis in usable.values()],
         index,
         service,
         group_by_id,
         relevant_by_id,
         {id_: position for position, id_ in enumerate(usable)},
+        cache(lambda ranking: build_scorer(ranking, kept, langs)),
     )
     bindings = await index.bindings.find_many(list(usable))
 

@@ -24,7 +24,7 @@ _SENTENCES: Mapping[str, str] = {
     "same_event": "They belong to one event",
     "same_story": "They tell one story",
     "background": "The earlier one is background of the later one",
-    "same_person_or_place": "They share a person, a place or a matter, not the news",
+    "same_person_or_place": "They share a person, place or topic; whether it is the same news is not certain",
 }
 
 
@@ -56,13 +56,14 @@ def _words(title: str, lang: str) -> dict[str, str]:
 
 def relatedness_out(item: RelatedItem, why_not: str) -> RelatednessOut:
     """The relation in two short sentences and in fields; ``why_not``: reason for not listing it, or ""."""
-    names, hours = ", ".join(word for word, _ in item.shared) or "nothing", item.hours_apart or 0.0
-    apart = f"{hours:.0f} h apart" if hours < 48 else f"{hours / 24:.0f} days apart"
+    names, hours = ", ".join(word for word, _ in item.shared) or "nothing", item.hours_apart
+    apart = "" if hours is None else f" ({hours:.0f} h" if hours < 48 else f" ({hours / 24:.0f} days"
+    apart += " apart)" if apart else ""
     text, kind = f"Probability of one subject {item.score:.3f}", item.kind
     if why_not:
-        text += f", {why_not}: not listed. Common words: {names}; {apart}."
+        text += f", {why_not}: not listed. Common words: {names}{apart}."
     else:
         text += ", by wording alone" if kind == "same_event" else ""
-        text += f": both are about {names}. {_SENTENCES[item.kind]}, {apart}."
+        text += f": both are about {names}. {_SENTENCES[item.kind]}{apart}."
     words = list(starmap(SharedWord, item.shared))
     return RelatednessOut(text, not why_not, item.similarity, item.score or 0, kind, words, item.hours_apart)

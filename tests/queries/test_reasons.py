@@ -56,16 +56,16 @@ def test_two_sentences() -> None:
     found = relatedness_out(item("background", 0.934, 50.0, *words), "")
     assert found.summary == (
         "Probability of one subject 0.934: both are about Brackwater, tunnel. The earlier one is background "
-        "of the later one, 2 days apart."
+        "of the later one (2 days apart)."
     )
     assert (found.listed, found.kind, found.shared[1]) == (True, "background", SharedWord("tunnel", 0.3))
     found = relatedness_out(item("same_event", 0.5, 33.2, *words), "")
     assert found.summary == (
         "Probability of one subject 0.500, by wording alone: both are about Brackwater, tunnel. "
-        "They belong to one event, 33 h apart."
+        "They belong to one event (33 h apart)."
     )
     found = relatedness_out(item("same_story", 0.05, 0.0), "less than 0.78")
     assert found.summary == (
-        "Probability of one subject 0.050, less than 0.78: not listed. Common words: nothing; 0 h apart."
+        "Probability of one subject 0.050, less than 0.78: not listed. Common words: nothing (0 h apart)."
     )
     assert (found.listed, found.kind) == (False, "same_story")

@@ -112,8 +112,8 @@ RelatedKindName = Literal[
 ]
 RELATED_KINDS = (
     "part_of (it contains the article asked for), same_event (detected), same_story, background (an older "
-    "article of the subject), same_person_or_place; for a new reader top_story, recent; empty: unlikely, or "
-    "not known."
+    "article of the subject), same_person_or_place (or the same news); for a new reader top_story, recent; "
+    "empty: unlikely, or not known."
 )
 
 
@@ -201,7 +201,7 @@ class RelatedOut(Struct):
     copies: Annotated[int, doc("Number of its copies that are stored and not shown.", 3)] = 0
     shared: Annotated[list[SharedWord], doc("What both are about, heaviest first.")] = []
     hours_apart: Annotated[
-        float | None, doc("Hours between the two publications; null in a verdict.", 26.5)
+        float | None, doc("Hours between the two dates; null: one is unknown, or in a verdict.", 26.5)
     ] = None
     because_of: Annotated[str, doc("Id of the article of the question that it belongs to.", "pool-1")] = ""
 

@@ -659,13 +659,13 @@ export interface RelatedOut {
   similarity?: number;
   /** Probability of one subject, 0 to 1; null in a verdict and for a new reader. */
   score?: number | null;
-  /** part_of (it contains the article asked for), same_event (detected), same_story, background (an older article of the subject), same_person_or_place; for a new reader top_story, recent; empty: unlikely, or not known. */
+  /** part_of (it contains the article asked for), same_event (detected), same_story, background (an older article of the subject), same_person_or_place (or the same news); for a new reader top_story, recent; empty: unlikely, or not known. */
   kind?: "" | "background" | "part_of" | "recent" | "same_event" | "same_person_or_place" | "same_story" | "top_story";
   /** Number of its copies that are stored and not shown. */
   copies?: number;
   /** What both are about, heaviest first. */
   shared?: Array<SharedWord>;
-  /** Hours between the two publications; null in a verdict. */
+  /** Hours between the two dates; null: one is unknown, or in a verdict. */
   hours_apart?: number | null;
   /** Id of the article of the question that it belongs to. */
   because_of?: string;
@@ -721,7 +721,7 @@ export interface RelatednessOut {
   similarity: number;
   /** Probability of one subject, 0 to 1. */
   score: number;
-  /** part_of (it contains the article asked for), same_event (detected), same_story, background (an older article of the subject), same_person_or_place; for a new reader top_story, recent; empty: unlikely, or not known. */
+  /** part_of (it contains the article asked for), same_event (detected), same_story, background (an older article of the subject), same_person_or_place (or the same news); for a new reader top_story, recent; empty: unlikely, or not known. */
   kind: "" | "background" | "part_of" | "recent" | "same_event" | "same_person_or_place" | "same_story" | "top_story";
   /** What both are about, heaviest first. */
   shared: Array<SharedWord>;

@@ -267,14 +267,15 @@ class RelatedLookup:
             for (record, canonical), similarity in zip(live, similarities.tolist(), strict=True)
         ]
 
-    async def copies_of(self, found: RelatedCandidates, groups: Sequence[int]) -> list[int]:
+    async def copies_of(self, found: RelatedCandidates, groups: Sequence[int]) -> dict[int, int]:
         """The number of copies in each duplicate group; those deleted lately count as well."""
         space, lists = found.probe.space, list(map(keys.duplicate_ids, groups))
         tag = found.snapshot.stacks[space].writable_tag
         if missing := [key for key in lists if tag + key not in found.snapshot.values]:  # of updated articles
             found.snapshot.values.update((await self._segments.read({space: missing})).values)
         rows = [b"".join(filter(None, found.snapshot.values_in_all_segments(space, [key]))) for key in lists]
-        return [len({row[i : i + 16] for i in range(0, len(row), 16)}) for row in rows]
+        counts = [len({row[i : i + 16] for i in range(0, len(row), 16)}) for row in rows]
+        return dict(zip(groups, counts, strict=True))
 
     async def article_numbers_of(self, space: str, ids: Sequence[str]) -> list[int]:
         """Article numbers of those of the ids that are bound in this space: one round trip."""

@@ -67,6 +67,12 @@ def headline_key(title: str, lang: str) -> int:
     return xxhash.xxh32_intdigest(" ".join(terms).encode("utf-8", "surrogatepass")) if len(terms) >= 3 else 0
 
 
+@lru_cache(maxsize=4096)
+def headline_words(title: str, lang: str) -> str:
+    """The words of a headline, without the name of the outlet; "" for one that many have."""
+    return " ".join(tokenizer.words(core_headline(title), lang)) if headline_key(title, lang) else ""
+
+
 @lru_cache(maxsize=1 << 16)
 def term_hash(term: str) -> int:
     """36 bits: the upper ones name the bucket, the others are in the posting."""

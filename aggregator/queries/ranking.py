@@ -11,7 +11,8 @@ import numpy as np
 
 from aggregator.analysis.term_profile import FloatArray, unit_vectors
 from aggregator.analysis.text.normalization import source_key
-from aggregator.domain import ArticleRecord
+from aggregator.domain import Analysis, ArticleRecord
+from aggregator.index.keys import headline_words
 from aggregator.queries.reasons import STORY_DAYS
 from aggregator.queries.relatedness import ScoredArticle, best_of_groups
 from aggregator.time_units import DAY_MS
@@ -56,8 +57,8 @@ class RelatedOptions:
         """Logarithm to base 2 of the probability, less one for each half-life of age.
 
         By default it is that of the root of the odds, which tell likely ones apart, and only age before
-        the article that was asked about counts: reports of the same days. With a half-life articles are
-        equally related within a quarter of the probability, and the newer one leads.
+        the article that was asked about counts (its date; 0: unknown): reports of the same days. With a
+        half-life articles are equally related within a quarter of the probability, and the newer one leads.
         """
         probability, from_ms, half_life_ms = found.probability, question_ms, DEFAULT_HALF_LIFE_MS
         if self.half_life_ms is not None:
@@ -89,41 +90,51 @@ DEFAULT_OPTIONS = RelatedOptions()
 Ranked = list[tuple[float, ScoredArticle]]  # of one interest, with ``log_weight``
 
 
+def shown_once(group: int | None, article: Analysis | ArticleRecord) -> frozenset[object]:
+    """Duplicate group and headline: of articles that share one, a list has one."""
+    return frozenset((group, headline_words(article.title, article.lang))) - {None, ""}
+
+
+def distinct(ranked: Ranked) -> Ranked:
+    """Of articles of one group or headline the heaviest (ties: the latest), heaviest first."""
+    found, seen = Ranked(), set[object]()
+    for each in sorted(ranked, key=lambda r: (-r[0], -r[1].record.publication_ms)):
+        if seen.isdisjoint(once := shown_once(each[1].group, each[1].record)):
+            found.append(each)
+            seen |= once
+    return found
+
+
 def choose(
     interests: Sequence[Ranked], weights: Sequence[float], limit: int, diversity: float
-) -> list[tuple[ScoredArticle, int]]:
-    """Up to ``limit`` articles of different groups, each with the position of its interest.
+) -> list[ScoredArticle]:
+    """Up to ``limit`` articles of different groups and headlines.
 
     Every interest gets a place, the heaviest first, and then further ones by its weight (D'Hondt). A place
     goes to the article of the largest weight, which shrinks by ``diversity`` times its similarity to the most
     similar one chosen before (maximal marginal relevance); ties: the latest.
     """
     most = max(limit, POOL * limit // max(1, len(interests)))
-    pool = [
-        (weight, found, interest)
-        for interest, ranked in enumerate(interests)
-        for weight, found in sorted(ranked, key=lambda r: (-r[0], -r[1].record.publication_ms))[:most]
-    ]
+    pool = [(*each, interest) for interest, own in enumerate(interests) for each in distinct(own)[:most]]
+    once = [shown_once(found.group, found.record) for _, found, _ in pool]
     vectors = unit_vectors([(f.record.terms, f.record.minor_terms) for _, f, _ in pool if diversity])
     nearest, places = np.zeros(len(pool)), Counter[int]()
-    chosen, left = list[tuple[ScoredArticle, int]](), list(range(len(pool)))
+    chosen, left = list[ScoredArticle](), list(range(len(pool)))
     while left and len(chosen) < limit:
         shrunk = np.log2(np.maximum(1 - diversity * nearest, _SMALLEST))
         open_ = {pool[i][2] for i in left}
         turn = max(open_, key=lambda k: (not places[k], weights[k] / (places[k] + 1), -k))
         best = max((i for i in left if pool[i][2] == turn), key=lambda i: (pool[i][0] + shrunk[i], -i))
         places[turn] += 1
-        chosen.append((pool[best][1], turn))
-        left = [i for i in left if pool[i][1].group != pool[best][1].group]
+        chosen.append(pool[best][1])
+        left = [i for i in left if once[i].isdisjoint(once[best])]
         if diversity:
             nearest = np.maximum(nearest, vectors @ vectors[best])
     return chosen
 
 
-def interests_of(
-    vectors: FloatArray, read_ms: Sequence[int], limit: int
-) -> list[tuple[Sequence[int], float]]:
-    """Up to ``limit`` interests of a reader, the heaviest first: articles, typical ones first, and weight.
+def interests_of(vectors: FloatArray, read_ms: Sequence[int]) -> list[tuple[Sequence[int], float]]:
+    """The interests of a reader, the heaviest first: articles, typical ones first, and weight.
 
     Greedy facility location: each covers what it resembles of what was read (``vectors``: unit, (n, m)) and
     no earlier one does; what one covers by ``SAME_INTEREST`` is no interest of its own. What was read last
@@ -132,7 +143,7 @@ def interests_of(
     weights = 0.5 ** ((max(read_ms, default=0) - np.array(read_ms, np.float64)) / READING_HALF_LIFE_MS)
     matrix = np.array([vectors @ row for row in vectors])
     covered, found = np.zeros(len(vectors)), list[tuple[Sequence[int], float]]()
-    while len(found) < limit and (covered < SAME_INTEREST).any():
+    while (covered < SAME_INTEREST).any():
         gains = np.maximum(matrix - covered, 0.0) @ weights
         best = int(np.where(covered < SAME_INTEREST, gains, -1.0).argmax())
         near = np.where(matrix[best] > covered, matrix[best], 0.0)

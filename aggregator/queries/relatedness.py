@@ -45,7 +45,8 @@ class ScoredArticle:
     evidence: RelatedEvidence
     probability: float
     in_event: bool = False  # of the article that it is related to
-    hours_older: float = 0.0  # than that one
+    hours_older: float | None = None  # than that one; None: unknown
+    because_of: str = ""  # id of that one
 
 
 def related_evidence(

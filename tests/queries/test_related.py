@@ -1,6 +1,7 @@
 """Related articles of stored ids and of texts."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from aggregator.queries.ranking import RelatedOptions
 from aggregator.queries.related import RelatedArticles
 from aggregator.queries.relatedness import MIN_PROBABILITY
 from aggregator.store.memory import MemoryStore
+from aggregator.time_units import DAY_MS
 from tests.support.factories import Core, core, edited, story
 
 
@@ -80,6 +82,78 @@ async def test_an_interest_is_answered_by_any_of_its_articles() -> None:
     both = {"read": 0, "other": 0}
     assert await newsroom.related.of_ids(both, RelatedOptions(min_score=0.99)) == ([], [])
     assert await newsroom.related.of_ids({"read": 0}) == ([], [])
+
+
+async def test_a_history_is_answered_by_each_article_of_an_interest() -> None:
+    """Two stages of one subject, whose days are too far apart for one another, until the limit."""
+    newsroom = core(MemoryStore())
+    stages = {
+        "pier": (
+            "Engineer Hedda Voss closes the Aldern bridge in Corvane: a pier has sunk.",
+            "The Aldern bridge in Corvane is shut, says engineer Hedda Voss, since its pier sank.",
+            "Sunken pier: engineer Hedda Voss shuts Corvane's bridge over the Aldern.",
+        ),
+        "crane": (
+            "Engineer Hedda Voss lifts a span of the Aldern bridge in Corvane by crane.",
+            "A crane has set the span on the Aldern bridge in Corvane, says engineer Hedda Voss.",
+            "Span set by crane: engineer Hedda Voss spans the Aldern in Corvane with a bridge.",
+        ),
+    }
+    for days, (stage, texts) in zip((110, 5), stages.items(), strict=True):
+        for i, text in enumerate(texts):
+            at_ms = newsroom.clock.now_ms - days * DAY_MS + i
+            await newsroom.post(f"{stage}-{i}", text, published_at_ms=at_ms)
+    read = {"pier-0": newsroom.clock.now_ms, "crane-0": newsroom.clock.now_ms}
+    others = {"pier-1", "pier-2", "crane-1", "crane-2"}
+
+    for id_ in read:
+        assert {item.id for item in await newsroom.related.of_id(id_)} == {
+            other for other in others if other[:4] == id_[:4]
+        }
+    found, _ = await newsroom.related.of_ids(read, RelatedOptions(limit=20))
+    assert {item.id for item in found} == others
+    assert {(item.id[:4], item.because_of[:4]) for item in found} == {("pier", "pier"), ("cran", "cran")}
+    assert len((await newsroom.related.of_ids(read, RelatedOptions(limit=3)))[0]) == 3
+
+
+async def test_a_list_has_a_headline_once_and_not_that_of_the_question() -> None:
+    """Outlets that add other footers to one short text; a headline of few words says little."""
+    newsroom = core(MemoryStore())
+    headline = "Mayor Tolliver opens the Quernstone museum"
+    texts = {
+        "asked": f"{headline}. Free entry until Sunday.\n\nSubscribe to Kessel Morning | Send us your news",
+        "same": f"{headline}. Free entry until Sunday.\n\nFollow Harbour Wire on all channels, day and night",
+        "other": "The Quernstone museum has free entry until Sunday, says mayor Tolliver.",
+        "another": "Queues at the Quernstone museum: mayor Tolliver lets all in free until Sunday.",
+    }
+    titles = {"asked": headline, "same": f"{headline} | Harbour Wire", "other": "News", "another": "News"}
+    for id_, text in texts.items():
+        await newsroom.post(id_, text, title=titles[id_])
+
+    assert {item.id for item in await newsroom.related.of_id("asked")} == {"other", "another"}
+    from_other = {item.id for item in await newsroom.related.of_id("other")}
+    assert from_other in ({"asked", "another"}, {"same", "another"})
+    shown = RelatedOptions(exclude_ids=("asked",))
+    assert {item.id for item in await newsroom.related.of_id("other", shown)} == {"another"}
+    assert {item.id for item in (await newsroom.related.of_ids({"asked": 0}))[0]} == {"other", "another"}
+    explained = (await newsroom.explain.explain_pair("asked", "same")).relatedness
+    assert explained and not explained.listed and "one headline" in explained.summary
+
+
+async def test_a_text_without_a_date_is_of_no_day() -> None:
+    """An article of years ago is as related to it as to the same text of that day."""
+    newsroom = core(MemoryStore())
+    then_ms = newsroom.clock.now_ms - 900 * DAY_MS
+    await newsroom.post("b", FLOOD[1], published_at_ms=then_ms)
+    undated = Article(id="", text=FLOOD[0], lang="en")
+
+    (item,) = await newsroom.related.of_article(undated)
+    assert item.hours_apart is None
+    (dated,) = await newsroom.related.of_article(replace(undated, published_at_ms=then_ms))
+    assert (dated.score, dated.hours_apart) == (item.score, 0.0)
+    assert await newsroom.related.of_article(replace(undated, published_at_ms=newsroom.clock.now_ms)) == []
+    explained = (await newsroom.explain.explain_pair(undated, "b")).relatedness
+    assert explained and explained.listed and "apart" not in explained.summary
 
 
 async def test_ids_that_are_not_stored_do_not_fail_the_others(newsroom: Core) -> None:

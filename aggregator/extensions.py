@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-# Name of a command -> function that adds it to argparse's subparsers.
-COMMANDS = "aggregator.commands"
+COMMANDS = "aggregator.commands"  # name of a command -> function that adds it to argparse's subparsers
 # Name of a feature extractor -> its class, an ``analysis.models.Extractor``.
 EXTRACTORS = "aggregator.extractors"
 TFIDF_PCA = "tfidf-pca"  # the features of the service itself

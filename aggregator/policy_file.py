@@ -19,8 +19,7 @@ from aggregator.settings import POLICY_NAMES, Settings, parse
 
 SETTING = "policy_profiles_file"
 PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
-# ``--policy`` takes both names of rules and of profiles.
-RESERVED_NAMES = (DEFAULT_PROFILE, *POLICY_NAMES)
+RESERVED_NAMES = (DEFAULT_PROFILE, *POLICY_NAMES)  # ``--policy`` takes both names of rules and of profiles
 
 _POLICY_FIELDS = {
     "policy" if field.name == "name" else field.name: field

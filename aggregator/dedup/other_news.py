@@ -29,8 +29,7 @@ PART_RATIO, PART_AGREEING = 0.55, 0.75  # a text that is shorter than the other 
 MAX_PASSAGE_WORDS, SHORT_ARTICLE_WORDS, MAX_PART_WORDS = 250, 200, 150
 # The shares of the two headlines that occur in the texts of a page: added, of one outlet; the smaller one.
 MAX_OWN_OF_OUTLET, MAX_OWN = 0.9, 0.25
-# A headline of fewer terms says less.
-MIN_TERMS = 3
+MIN_TERMS = 3  # a headline of fewer terms says less
 # A text under so many unlike headlines, most of which do not occur in it, is not the article.
 MIN_HEADLINES, SAME_TEXT = 3, 0.8
 

@@ -16,10 +16,8 @@ from aggregator.domain import WeightedTerms
 
 # Of a text of so many shingles two fillings share less.
 COPY_CONTAINMENT, COPY_SHINGLES = 0.9, 100
-# Fillings of fewer figures may have others by chance.
-MIN_FIGURES = 4
-# Terms missing in the other text make up so much of the squared norm of both.
-MIN_EXCHANGED = 0.15
+MIN_FIGURES = 4  # fillings of fewer figures may have others by chance
+MIN_EXCHANGED = 0.15  # terms missing in the other text make up so much of the squared norm of both
 # A term heavier than this factor times the lightest term of a full list would have been in the list (texts of
 # equal length have term vectors of about equal norm), so its absence is significant.
 OMITTED_TERM_FACTOR = 1.25

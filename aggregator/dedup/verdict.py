@@ -32,7 +32,7 @@ from aggregator.dedup.other_news import (
 )
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.templates import exchanged
-from aggregator.dedup.wording import count_of_headline, headline_units, shared_wording
+from aggregator.dedup.wording import count_of_headline, headline_units, leads_with_news, shared_wording
 from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome, WeightedTerms
 
 # A match whose containment is lower than that of the closest by more has no vote on the group.
@@ -106,13 +106,15 @@ def compare_with_readers_versions(
     policy: Policy,
     same_outlet: bool,
     is_revision: bool,
+    text: str = "",
 ) -> Outcome:
     """A duplicate's outcome with what it adds to the articles of its group that readers have.
 
     ``canonical``: of its group; ``kept``: other members that were kept. An outlet's later version that shares
     less than half with the canonical article (``same_outlet``) is no duplicate, but follows it.
-    ``is_revision``: its outlet has an earlier version in the group.
+    ``is_revision``: its outlet has an earlier version in the group. ``text``: of a stored subject, if known.
     """
+    text = text or getattr(subject, "text", "")
     match = outcome.match
     assert match is not None
     width = shingle_width(subject.lang)
@@ -138,10 +140,13 @@ def compare_with_readers_versions(
         and shared_wording(canonical.sketch, [subject.sketch], width).words >= MOST
     )
     updated = all(has_other_figures(subject, record, is_revision, is_text_known) for record in readers)
-    turned = all(is_reversed(subject, r) and (not is_text_known or contradicts(subject, r)) for r in readers)
+    turned = all(
+        is_reversed(subject, r) and (not is_text_known or contradicts(subject, r, text)) for r in readers
+    )
     # Not a page number: a headline that hardly occurs in its text is not about it.
     may_contradict = not is_text_known and subject.own_headline > AGREEING
-    is_news = may_contradict and all(contradicts(subject, record) for record in readers)
+    is_news = may_contradict and all(contradicts(subject, record, text) for record in readers)
+    is_news |= may_contradict and adds > 0 and leads_with_news(subject, readers, text)
     if is_revision:
         is_news |= updated or turned or (is_correction(subject) and not any(map(is_correction, readers)))
     keep = adds >= policy.keep_if_adds or fuller or is_news
@@ -150,19 +155,18 @@ def compare_with_readers_versions(
 
 # Headlines that differ so contradict each other, whatever of the texts is shared.
 CONTRADICTIONS = frozenset(["figures", "negation", "opposite"])
-# At least so many kept members of a group, those that share most wording, count as read.
-MAX_KEPT_MEMBERS = 8
+MAX_KEPT_MEMBERS = 8  # at least so many kept members of a group, those that share most wording, count as read
 # A fuller version has so many words more, or so many times as many, and contains most of the canonical text.
 FULLER_WORDS, FULLER_RATIO = 60, 1.3
 
 
-def contradicts(later: Comparable, earlier: Comparable) -> bool:
+def contradicts(later: Comparable, earlier: Comparable, text: str) -> bool:
     """Whether headlines do: by figures, a negation, opposites, or words that the later text replaces, too."""
     is_decisive = decisive_difference(later.title, earlier.title, later.lang) in CONTRADICTIONS
     is_known = is_decisive or min(earlier.own_headline, later.own_headline) < 1
     if is_known or not (replaced := replaced_words(earlier.title, later.title, later.lang)):
         return is_decisive
-    words = normalize_spelling(tokenizer.words(getattr(later, "text", ""), later.lang), later.lang)
+    words = normalize_spelling(tokenizer.words(text, later.lang), later.lang)
     said = {*words, *tokenizer.terms_of_words(words, later.lang), *(term for term, _ in later.terms)}
     return said.isdisjoint(tokenizer.terms_of_words(replaced, later.lang) or replaced)
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from aggregator.analysis import shingles
 from aggregator.analysis.analyzer import HEADLINE_COUNTS_BELOW_WORDS, shingle_width
-from aggregator.analysis.shingles import IGNORED_LOW_BITS, MAX_UINT32, build_sketch
+from aggregator.analysis.shingles import IGNORED_LOW_BITS, MAX_UINT32
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.normalization import core_headline
 from aggregator.analysis.text.spelling import normalize_spelling
@@ -65,12 +66,41 @@ def shared_wording(subject: Sketch, others: Sequence[Sketch], width: int, skip: 
     )
 
 
+def leads_with_news(subject: Comparable, others: Sequence[Comparable], text: str) -> bool:
+    """Whether ``text``, that of ``subject``, begins with what its headline says and no other article does.
+
+    With a term that only its headline has, in wording that no other one has: at least as many sampled
+    shingles as one word is in, behind a headline at its start. One of the terms must be in their headlines.
+    """
+    lang, width = subject.lang, shingle_width(subject.lang)
+    titled, *others_titled = (normalize_spelling(headline_units(a), lang) for a in (subject, *others))
+    words = normalize_spelling(tokenizer.shingle_units(text, lang), lang)
+    start = len(titled) if words[: len(titled)] == titled else 0
+    lead = range(start, start + BEGINNING_SHINGLES)
+    of_headline = {*tokenizer.terms_of_words(titled, lang)}
+    known = {term for other in others_titled for term in tokenizer.terms_of_words(other, lang)}
+    new = of_headline.intersection(tokenizer.terms_of_words(words[start : lead.stop], lang)) - known
+    if not new or known.isdisjoint(of_headline):
+        return False
+    hashes = shingles.hashes_in_order(np.fromiter(map(shingles.word_hash, words), np.uint64), width)
+    hashes >>= np.uint64(32)
+    sketches = [other.sketch for other in others]
+    least = min(int(s.sample[-1]) if len(s.sample) < s.size else MAX_UINT32 for s in sketches)
+    sampled = np.concatenate([sketch.sample for sketch in sketches]) >> IGNORED_LOW_BITS
+    is_known = np.isin(hashes >> np.uint64(IGNORED_LOW_BITS), sampled)
+    terms_at = [new.intersection(tokenizer.terms_of_words([word], lang)) for word in words]
+    for place, terms in enumerate(terms_at):
+        new -= terms if is_known[max(0, place - width + 1) : place + 1].any() else set()
+    around = {at - j for at, terms in enumerate(terms_at) if at in lead and terms & new for j in range(width)}
+    return sum(start <= at < len(hashes) and int(hashes[at]) <= least for at in around) >= width
+
+
 def headline_shingles(article: Comparable) -> set[int]:
     """The shingles of the headline that are in the sketch: those of a short text (``select_compared``)."""
     if article.sketch.size >= HEADLINE_COUNTS_BELOW_WORDS:
         return set()
     units = normalize_spelling(headline_units(article), article.lang)
-    return set(build_sketch(units, shingle_width(article.lang)).sample.tolist())
+    return set(shingles.build_sketch(units, shingle_width(article.lang)).sample.tolist())
 
 
 def count_of_headline(article: Comparable) -> int:

@@ -26,8 +26,7 @@ TOO_MANY_ARTICLES = (
     "As many articles of this caller are in flight here as can be answered in time (setting "
     "max_inflight_articles); retry later, or send many articles in one batch."
 )
-# The answer is held back, so that a client that repeats at once sends few requests.
-DELAY_S = 0.1
+DELAY_S = 0.1  # the answer is held back, so that a client that repeats at once sends few requests
 RETRY_AFTER_S = (1, 2, 3)  # chosen at random, so that refused clients do not return together
 MAX_HEAD_BYTES = 4096
 

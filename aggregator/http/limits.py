@@ -16,12 +16,10 @@ from aggregator.errors import AggregatorError, Overloaded, TooManyStreams
 from aggregator.events.broadcast import MAX_SUBSCRIBERS
 
 TARGET_LATENCY_S = 1.0
-# A few large pages of one caller take long without any overload.
-GUARANTEED_PER_CALLER = 8
+GUARANTEED_PER_CALLER = 8  # a few large pages of one caller take long without any overload
 _DECAY = 0.98  # weight of the previous measurements, per answer
 MAX_OPEN_BATCHES = 64
-# Nearly all articles are small enough to be exempt.
-EXEMPT_BYTES = 64 * 1024
+EXEMPT_BYTES = 64 * 1024  # nearly all articles are small enough to be exempt
 BUDGET_BYTES = 128 * 1024 * 1024
 
 

@@ -18,8 +18,7 @@ from aggregator.dedup.diff import DiffSpan, diff_texts, missing_figures
 from aggregator.dedup.wording import has_text
 from aggregator.domain import LATE_MS, ArticleRecord, TimeBasis, arrival_ms_of, publication_time
 
-# Resemblances that differ by less are equal (scripts/bench provenance).
-RESEMBLANCE_TOLERANCE = 0.01
+RESEMBLANCE_TOLERANCE = 0.01  # resemblances that differ by less are equal (scripts/bench provenance)
 MAX_PASSAGES = 5
 MAX_PASSAGE_CHARS = 240
 MAX_FIGURES = 20

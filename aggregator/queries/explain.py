@@ -131,7 +131,7 @@ def explain(
     figures_of = missing_figures(*texts, *langs) if texts else (None, None)
     is_match, reason = compare_pair(later, earlier, evidence, policy) if comparable else (False, "")
     are_news = is_match and figures_are_news(earlier, later, policy)
-    outcome = _outcome(later, earlier, evidence, policy) if is_match else Outcome("new")
+    outcome = _outcome(after, earlier, evidence, policy) if is_match else Outcome("new")
     if is_match and decided and (of := decided.match) and earlier.id in (of.id, of.canonical_id):
         outcome = decided  # against all versions that readers had, not this pair alone
     if comparable:
@@ -191,12 +191,13 @@ def explain(
     )
 
 
-def _outcome(later: ArticleRecord, earlier: ArticleRecord, evidence: Evidence, policy: Policy) -> Outcome:
+def _outcome(after: ComparedArticle, earlier: ArticleRecord, evidence: Evidence, policy: Policy) -> Outcome:
     """The outcome for the later of two matching articles if the crawler has the earlier one alone."""
+    later, text = after.record, after.text or ""
     rule: MatchRule = "exact" if later.text_hash == earlier.text_hash else "overlap"
     match = Match(earlier.id, 0, earlier.id, 0, evidence.distance, None, rule)
     outcome, same_outlet = Outcome("duplicate", match=match), evidence.same_outlet
-    return compare_with_readers_versions(outcome, later, earlier, [], policy, same_outlet, same_outlet)
+    return compare_with_readers_versions(outcome, later, earlier, [], policy, same_outlet, same_outlet, text)
 
 
 def _keep_note(outcome: Outcome, policy: Policy) -> str:
@@ -208,7 +209,7 @@ def _keep_note(outcome: Outcome, policy: Policy) -> str:
         is_changed = outcome.updated_figures or outcome.reversed
         note = "; a correction counts from the same outlet only" if is_changed else ""
         return f" The later one is dropped (keep: false): {new}, less than {policy.keep_if_adds:.0%}{note}."
-    why = "it contains the earlier one and is longer" if outcome.fuller else "it corrects the earlier one"
+    why = "it contains the earlier one and is longer" if outcome.fuller else "it corrects it or adds news"
     why = new if outcome.adds >= policy.keep_if_adds else why
     return f" The later one is kept (keep: true) unless other copies have the same: {why}."
 

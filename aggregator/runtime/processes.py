@@ -33,15 +33,13 @@ _FORK_CONTEXT = multiprocessing.get_context("fork") if sys.platform == "linux" e
 # From closing its pipe to its exit: 0.1 s of processor time, for which a child of low priority may wait long.
 EXIT_GRACE_S = 20.0
 HEARTBEAT_INTERVAL_S = 1.0
-# Far longer than any step of an event loop takes, on the busiest machine.
-HEARTBEAT_TIMEOUT_S = 60.0
+HEARTBEAT_TIMEOUT_S = 60.0  # far longer than any step of an event loop takes, on the busiest machine
 # Checks within the timeout. After a suspend of the machine only one of them finds no heartbeat.
 HEARTBEAT_CHECKS = 10
 # Imports and models block the event loop of a child that starts: 4 to 13 s on a busy machine.
 START_TIMEOUT_S = 300.0
 FIRST_PAUSE_S, MAX_PAUSE_S, MAX_STORE_PAUSE_S = 1.0, 30.0, 5.0  # the last without a store
-# A process that was ready for this long is started again without a pause.
-STABLE_S = 30.0
+STABLE_S = 30.0  # a process that was ready for this long is started again without a pause
 _HEARTBEAT = b""  # other bytes say why the process ends
 
 log = logging.getLogger("aggregator.processes")

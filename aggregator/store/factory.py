@@ -28,8 +28,7 @@ FormatCheck = Callable[[Store], Awaitable[None]]
 CHECK_INTERVAL_S = 1.0
 RESTART_BURST = 6
 _RESTART_WINDOW_S = 60.0
-# Below this size Valkey does not rewrite its log.
-MIN_REWRITE_BYTES = 64 * 2**20
+MIN_REWRITE_BYTES = 64 * 2**20  # below this size Valkey does not rewrite its log
 _REWRITE_OFF, _REWRITE_ON = {"auto-aof-rewrite-percentage": "0"}, {"auto-aof-rewrite-percentage": "100"}
 
 log = logging.getLogger("aggregator.store")

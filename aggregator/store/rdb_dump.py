@@ -25,8 +25,7 @@ from aggregator.store.address import parse_address
 from aggregator.store.diagnostics import Node, describe, describe_version, first_line
 from aggregator.store.disk import open_private
 
-# The server sends a byte per second until it has forked: it waits 5 s for further replicas.
-TIMEOUT_S = 60.0
+TIMEOUT_S = 60.0  # the server sends a byte per second until it has forked: it waits 5 s for further replicas
 _CHUNK_BYTES = 1 << 20
 _MARK_BYTES = 40
 

@@ -17,9 +17,11 @@ from aggregator.dedup.wording import (
     count_of_headline,
     has_text,
     headline_shingles,
+    leads_with_news,
     shared_wording,
 )
-from aggregator.domain import NO_SKETCH, Article, Problem, Sketch, build_record
+from aggregator.domain import NO_SKETCH, Analysis, Article, Problem, Sketch, build_record
+from tests.support.factories import story
 
 ANALYZER = Analyzer(load_models())
 WORDS = st.lists(st.sampled_from([f"w{n}" for n in range(40)]), max_size=400)
@@ -241,3 +243,75 @@ def test_a_text_that_repeats_its_headline_is_none(title: str, text: str, lang: s
 
     assert has_text(build_record(article, analysis)) is known
     assert (Problem.empty not in analysis.problems) is known
+
+
+BACKGROUND = {
+    "ru": "Шахта в посёлке Камыш работает с пятидесятых годов, на ней заняты около восьмисот человек. "
+    "Спасатели пробивались через соседний штрек, работы осложнял метан.",
+    "zh": "这座水库建于上世纪七十年代，为下游的两个县城供水。工程师连夜用沙袋加固，学校停课，道路多处塌方。",
+}
+
+
+def told(title: str, lead: str, lang: str, seed: int = 1) -> Analysis:
+    """An article with this headline and first sentence, and the background of the story ``seed``."""
+    background = BACKGROUND.get(lang) or story(seed, 12)
+    return ANALYZER.analyze(Article(id="a", title=title, text=f"{lead} {background}", lang=lang))
+
+
+@pytest.mark.parametrize(
+    ("first", "first_lead", "later", "lead", "lang"),
+    [
+        (
+            "Boy of nine missing in Kellmar", "A boy of nine is missing in Kellmar since Tuesday.",
+            "Missing boy found alive in Kellmar", "The boy was found alive in a hut on Thursday.", "en",
+        ),
+        (
+            "Truce agreed in the Morn valley", "Both sides agreed on a truce in the Morn valley.",
+            "Truce in the Morn valley broken", "Artillery has broken the truce in the Morn valley.", "en",
+        ),
+        (
+            "Earthquake shakes Kell", "An earthquake shook Kell on Sunday and killed nine people.",
+            "Earthquake in Kell kills 31", "The earthquake in Kell has killed 31 people.", "en",
+        ),
+        (
+            "Urteil gegen Sparkassenchef erwartet", "Das Gericht will am Mittwoch das Urteil sprechen.",
+            "Sparkassenchef zu sechs Jahren Haft verurteilt",
+            "Das Gericht hat den früheren Chef am Mittwoch zu sechs Jahren Haft verurteilt.", "de",
+        ),
+        (
+            "Usine de Castelroy : une décision attendue", "La direction annoncera mardi sa décision.",
+            "L’usine de Castelroy fermera en juin", "La direction fermera l’usine en juin.", "fr",
+        ),
+        (
+            "Горняки заблокированы в шахте", "Двенадцать горняков заблокированы после обвала.",
+            "Заблокированных горняков подняли на поверхность",
+            "Всех горняков, заблокированных после обвала, подняли на поверхность.", "ru",
+        ),
+        (
+            "水库大坝出现裂缝", "周一上午大坝出现裂缝。",
+            "水库大坝垮塌", "周一深夜水库大坝垮塌，村庄被淹。", "zh",
+        ),
+    ],
+)  # fmt: skip
+def test_news_in_headline_and_lead_above_old_paragraphs(
+    first: str, first_lead: str, later: str, lead: str, lang: str
+) -> None:
+    """Not if another article says it, nor if the headline or the lead alone is new."""
+    before, now = told(first, first_lead, lang), told(later, lead, lang)
+
+    assert leads_with_news(now, [before], now.text)
+    assert not leads_with_news(now, [before, now], now.text)
+    headline_alone, lead_alone = told(later, first_lead, lang), told(first, lead, lang)
+    for article in (headline_alone, lead_alone, before):
+        assert not leads_with_news(article, [before], article.text)
+    titled = f"{later}. {headline_alone.text}"  # as pages repeat their headline
+    assert not leads_with_news(ANALYZER.analyze(Article(id="a", title=later, text=titled)), [before], titled)
+
+
+def test_the_name_of_a_site_is_no_news() -> None:
+    """A headline without a common word, though the page says it at its start."""
+    before = told("Truce agreed in the Morn valley", "Both sides agreed on a truce.", "en")
+    page = told("Westfall Weekly Online", "Welcome to Westfall Weekly Online, sections and weather.", "en")
+
+    assert not leads_with_news(page, [before], page.text)
+    assert not leads_with_news(page, [before], "")

@@ -150,7 +150,7 @@ TOLL = "At least 12 people were hurt. " + story(1)
         (edited(TOLL, 2), "Radio", " are new, less than 20%."),
         (TOLL + " " + story(7), "Radio", " of its words are new."),
         (f"{TOLL} {' '.join(story(7).split()[:60])}", "Radio", "it contains the earlier one and is longer."),
-        (TOLL.replace("12", "15"), "Wire", "it corrects the earlier one."),
+        (TOLL.replace("12", "15"), "Wire", "it corrects it or adds news."),
         (TOLL.replace("12", "15"), "Radio", "a correction counts from the same outlet only."),
     ],
 )

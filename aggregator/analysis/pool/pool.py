@@ -47,8 +47,7 @@ SLOW_LANE_NICE_INCREMENT = 10
 # Attempts of an article whose worker was ended from outside, before it is refused as retryable.
 WORKER_ATTEMPTS = 3
 RETRY_AFTER_S = 5
-# Memory that a worker may allocate beyond what it shares with the fork server.
-WORKER_MEMORY_BYTES = 1 << 30
+WORKER_MEMORY_BYTES = 1 << 30  # memory that a worker may allocate beyond what it shares with the fork server
 # Analyses without a waiting request; each holds its article. Beyond that the analysis ends with its request.
 MAX_CONTINUED = 16
 MAX_CONTINUED_PER_CALLER = 4

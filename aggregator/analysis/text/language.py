@@ -67,8 +67,7 @@ _RARER_LANGUAGES_OF_SCRIPT = frozenset({("he", "yi"), ("am", "ti"), ("bo", "dz")
 _LETTERS_PER_CHARACTER = {"zh": 3, "ja": 2, "ko": 2}
 _JAPANESE_MIN_KANA_RATIO = 0.1
 
-# Of the identifier.
-NGRAMS_PATH = Path(__file__).parents[1] / "models" / "languages.ngrams"
+NGRAMS_PATH = Path(__file__).parents[1] / "models" / "languages.ngrams"  # of the identifier
 MAX_NGRAM_BYTES = 6
 SCORE_STEPS_PER_UNIT = 512  # log probabilities in this unit, those of py3langid (float16), are whole numbers
 _TRUE = np.ones(1, bool)

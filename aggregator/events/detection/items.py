@@ -26,16 +26,12 @@ from aggregator.index.keys import term_hash
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 VARIANTS = table("variant", "en")
-# Limit that no stream exceeds: at that rate a day has 4 million.
-MAX_PER_MINUTE = 3_000
+MAX_PER_MINUTE = 3_000  # limit that no stream exceeds: at that rate a day has 4 million
 # Limit of a small stream. The first visit of a crawler to its feeds brings that many.
 MIN_PER_MINUTE = 300
-# Share of words with a small letter in a sentence.
-SENTENCE_SHARE = 0.3
-# Share of the words of a name inside sentences that begin with a capital letter.
-NAME_SHARE = 0.67
-# Latest items of the window, that show the habits of the stream.
-LATEST_ITEMS = 2_000
+SENTENCE_SHARE = 0.3  # share of words with a small letter in a sentence
+NAME_SHARE = 0.67  # share of the words of a name inside sentences that begin with a capital letter
+LATEST_ITEMS = 2_000  # latest items of the window, that show the habits of the stream
 _WORD = re.compile(r"\b[^\W\d_][^\W_]*")
 _PART_BREAK = re.compile(r"[:;?!|–—]\s|\s--?\s")
 

@@ -17,8 +17,7 @@ from aggregator.events.detection.numbers import course_of
 from aggregator.events.doubt import MAX_PEERS, is_one_story
 from aggregator.time_units import HOUR_MS
 
-# Enough for the ten largest of a desk or a language.
-MAX_TOP_STORIES = 60
+MAX_TOP_STORIES = 60  # enough for the ten largest of a desk or a language
 
 
 class TopStory(msgspec.Struct, frozen=True):

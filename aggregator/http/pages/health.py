@@ -25,8 +25,7 @@ from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
 CHART_MINUTES = 60
 KNOWN_DAYS = 7
-# Articles behind the detector's last checkpoint are counted up to this number.
-MAX_BACKLOG = 1000
+MAX_BACKLOG = 1000  # articles behind the detector's last checkpoint are counted up to this number
 
 
 @dataclass(frozen=True, slots=True)

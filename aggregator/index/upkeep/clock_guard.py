@@ -28,10 +28,8 @@ from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_
 CATCH_UP_RATE = 4
 MAX_AHEAD_MS = 30 * DAY_MS
 MAX_BEHIND_MS = 30 * DAY_MS
-# The store is written this often at most.
-MIN_STEP_MS = MINUTE_MS
-# Above all errors of time zones and of clocks that drift.
-MAX_STORE_DIFFERENCE_MS = 30 * HOUR_MS
+MIN_STEP_MS = MINUTE_MS  # the store is written this often at most
+MAX_STORE_DIFFERENCE_MS = 30 * HOUR_MS  # above all errors of time zones and of clocks that drift
 
 ACCEPT_COMMAND = "`aggregator doctor --accept-clock`"
 
@@ -81,8 +79,7 @@ def _days(duration_ms: int) -> str:
 
 
 TRUSTED_TIME_KEY = b"{clock}trusted"
-# An observation this old is repeated before a write.
-OBSERVATION_MAX_AGE_MS = 5 * SECOND_MS
+OBSERVATION_MAX_AGE_MS = 5 * SECOND_MS  # an observation this old is repeated before a write
 # One this old is repeated before a write is refused: the clock, or that of the store, may be right again.
 REFUSAL_MAX_AGE_MS = SECOND_MS // 2
 # Event detection ends events by the wall clock. After a leap it waits, in case the clock is corrected.

@@ -28,8 +28,7 @@ from aggregator.index.snapshot import SegmentStack
 from aggregator.time_units import MINUTE_MS
 
 Numbers = npt.NDArray[np.uint64]
-# No sketch key or index key: they have 32 and 52 bits.
-_NO_KEY = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+_NO_KEY = np.uint64(0xFFFF_FFFF_FFFF_FFFF)  # no sketch key or index key: they have 32 and 52 bits
 MAX_NAMED_IDS = 20
 # Bindings and buckets; the other keys of a segment are not checked.
 _CHECKED_SUFFIX = re.compile(

@@ -22,12 +22,10 @@ from aggregator.store.base import Delete, Store, Transaction, ValueEquals
 from aggregator.time_units import DAY_MS, format_minute
 
 log = logging.getLogger("aggregator.maintenance")
-# Longer than the event detector looks back.
-STREAM_RETENTION_MS = 8 * DAY_MS
+STREAM_RETENTION_MS = 8 * DAY_MS  # longer than the event detector looks back
 TRIM_STEP_MS = 10_000
 NO_NUMBER = 1 << 64
-# Other programs may use the same store, with keys of the same prefix.
-_NUMBER = re.compile(rb"[0-9a-f]{16}")
+_NUMBER = re.compile(rb"[0-9a-f]{16}")  # other programs may have keys of the same prefix
 
 
 class RetentionJob:

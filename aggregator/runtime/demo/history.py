@@ -22,8 +22,7 @@ from aggregator.time_units import HOUR_MS, MINUTE_MS
 # Less than the day after which event detection waits for the clock to settle (``ClockGuard.pause_reason``).
 SPAN_MS = 22 * HOUR_MS
 STEP_MS = 5 * MINUTE_MS
-# Articles of the last minutes of the stream are left to the live part.
-LIVE_MINUTES = 75
+LIVE_MINUTES = 75  # articles of the last minutes of the stream are left to the live part
 
 
 def history_articles(now: datetime) -> list[tuple[int, Article]]:

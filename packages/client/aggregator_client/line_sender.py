@@ -32,8 +32,7 @@ from aggregator_client.wire import Problem
 READ_TIMEOUT_S = 600.0  # without any byte of the answer
 # Statuses of a whole answer that say nothing about the articles: slow body, rate limit.
 RETRYABLE_STATUSES = (408, 429)
-# Answers 500 to one line, or to a batch with it, until it gets an error.
-MAX_INTERNAL_ERRORS = 5
+MAX_INTERNAL_ERRORS = 5  # answers 500 to one line, or to a batch with it, until it gets an error
 
 NumberedLine = tuple[int, bytes]
 

@@ -30,8 +30,7 @@ class ScoredPairs:
 PairScorer = Callable[[Sequence[Article]], ScoredPairs]
 
 
-# Arguments of import_optional.
-GENSIM = ("gensim.models.doc2vec", "newsdedup-lab[neural]", "Doc2Vec")
+GENSIM = ("gensim.models.doc2vec", "newsdedup-lab[neural]", "Doc2Vec")  # arguments of import_optional
 FAISS = ("faiss", "newsdedup-lab[neural]", "Search by vectors")
 LIBRARIES = {"doc2vec": (GENSIM, FAISS)}  # of each method
 

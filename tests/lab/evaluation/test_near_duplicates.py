@@ -1,5 +1,7 @@
 """Duplicate verdicts in the online protocol."""
 
+from dataclasses import replace
+
 import pytest
 
 from aggregator.analysis.analyzer import Analyzer
@@ -7,7 +9,7 @@ from aggregator.analysis.features import HashedModel
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_lab.evaluation.near_duplicates import evaluate, format_table
-from aggregator_lab.labeled import LabeledArticle
+from aggregator_lab.labeled import MERGED, LabeledArticle
 from tests.support.factories import edited, story
 
 ANALYZER = Analyzer({"xx": HashedModel()})
@@ -54,6 +56,14 @@ async def test_what_is_dropped_has_a_row_of_its_own() -> None:
     found = {row.policy: row.scores[0].true_positive for row in rows}
     assert (found["verified"], found["dropped"]) == (2, 1)
     assert "dropped" in format_table(rows)
+
+
+async def test_merged_labels_are_explained_below_their_rows() -> None:
+    """Not below a table of other data."""
+    rows = await evaluate(gold(2), ANALYZER)
+
+    assert "`labels merged`" not in format_table(rows)
+    assert "`labels merged` counts labels of" in format_table([replace(rows[0], labels=MERGED)])
 
 
 async def test_two_runs_give_equal_results() -> None:

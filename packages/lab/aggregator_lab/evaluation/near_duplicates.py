@@ -19,7 +19,7 @@ from aggregator_lab.evaluation.online_protocol import (
     duplicate_group,
     wrong_decisions,
 )
-from aggregator_lab.labeled import LabeledArticle, labelings, shuffle
+from aggregator_lab.labeled import MERGED, LabeledArticle, labelings, shuffle
 
 POLICIES: Mapping[str, Policy] = {
     "hamming <= 3": Policy(name="hamming", duplicate_bits=3),
@@ -123,9 +123,9 @@ def _matched_id(answer: Answer | AggregatorError) -> str | None:
 
 FOOTNOTE = (
     "`dropped` counts only duplicates with keep: false. A copy matched to another label lowers P and is not "
-    "counted in R, whose base (TP + FN, see --json) therefore differs between rows. `labels merged` counts "
-    "labels of SpotSigs that share pages as one."
+    "counted in R, whose base (TP + FN, see --json) therefore differs between rows."
 )
+MERGED_FOOTNOTE = f" `{MERGED}` counts labels of SpotSigs that share pages as one."
 
 
 def format_table(rows: Sequence[PolicyResult]) -> str:
@@ -136,7 +136,8 @@ def format_table(rows: Sequence[PolicyResult]) -> str:
         values = row.as_json()
         shown = ("precision", "recall", "f1", "f1_lowest", "b_cubed_f1", "b_cubed_f1_lowest", "adjusted_rand")
         lines.append(f"{row.policy:14} {row.labels:14} " + " ".join(f"{values[k]:6.3f}" for k in shown))
-    return "\n".join([*lines, FOOTNOTE])
+    has_merged = any(row.labels == MERGED for row in rows)
+    return "\n".join([*lines, FOOTNOTE + MERGED_FOOTNOTE * has_merged])
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,8 @@ def test_the_error_names_an_invalid_row(wrong: list[dict[str, Any]], message: st
 
 def test_invalid_rows_cost_no_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """They are counted, and the first is named by its file and the row in it."""
-    invalid = [row(1, 1, same=True) | {"text2": ""}, row(1, 1, same="maybe"), row(1, 1)]
+    empty = row(1, 1, same=True) | {"text2": " ", "title2": "The ferry runs again"}
+    invalid = [empty, row(1, 1, same="maybe"), row(1, 1)]
     files = file_of(tmp_path, ROWS, "first.jsonl") + file_of(tmp_path, [ROWS[0], *invalid, ROWS[-1]])
 
     assert len(load_pairs(files)) == 11

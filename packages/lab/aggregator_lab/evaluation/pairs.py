@@ -198,7 +198,7 @@ def _parse_judgment(row: Mapping[str, Any]) -> bool | None:
 
 def _parse_article(row: Mapping[str, Any], row_number: int, side: str) -> Article:
     given = {name: row.get(name + side) for name in ("title", "text", "lang", "source", "published_at")}
-    if not (given["title"] or given["text"]):
+    if not str(given["text"] or "").strip():  # headlines alone would be compared
         raise InvalidInput(f"no `text{side}`{column_hint(row, f'text{side}')}")
     try:
         return parse_article({**given, "id": f"{row_number}.{side}"}, {})

@@ -348,6 +348,10 @@ def test_names_without_a_directory_are_development_data(
     assert run("evaluate", "pairs", "pairs.jsonl") == 0
     write_jsonl(data / "gold", *({"id": n, "text": texts[0], "cluster": "a"} for n in "12"))
     assert run("evaluate", "near-duplicates", "gold") == 0
+    assert run("dedupe", "gold", "--out", "result", "--no-progress") == 0
+    assert run("replay", "tram.jsonl.gz") == 2 and "can be replayed" in capsys.readouterr().err
+    assert run("fit", "tram.jsonl.gz", "--group", "zh", "--out", "zh.model") == 2
+    assert "no article is in 'zh'" in capsys.readouterr().err
     assert run("evaluate", "relatedness", "--judged", str(judged), "--pairs", "pairs.jsonl") == 2
     assert "give pairs of both verdicts in two languages" in capsys.readouterr().err
     (here / "pairs.jsonl").write_text("{}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from aggregator.cli import common_options
+from aggregator.settings import DATA_VARIABLE, path_variable
 
 ARTICLE_COLUMNS = ("id", "title", "text", "html", "url", "source", "published_at", "lang")
 
@@ -17,7 +19,7 @@ def add_dedupe_command(commands: Any) -> None:
         commands, "dedupe", "find the duplicate groups of an archive and write it without duplicates",
         "aggregator_archive.cli.dedupe:run", example="archive.jsonl.gz --out clean",
     )  # fmt: skip
-    command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz, .csv, .tsv or .parquet")
+    add_files(command, ".jsonl, .jsonl.gz, .csv, .tsv or .parquet")
     command.add_argument("--out", required=True, metavar="DIR", help="directory of the results")
     command.add_argument("--fresh", action="store_true", help="discard an unfinished run in DIR")
     common_options.add_progress_option(command)
@@ -36,7 +38,7 @@ def add_replay_command(commands: Any) -> None:
         commands, "replay", "replay dated articles through event detection, using their timestamps",
         "aggregator_archive.cli.replay:run", example="archive.jsonl.gz",
     )  # fmt: skip
-    command.add_argument("files", nargs="+", metavar="FILE", help="as for dedupe, or - for standard input")
+    add_files(command, "as for dedupe, or - for standard input")
     command.add_argument("--out", metavar="FILE", help="write the events here (default: standard output)")
     command.add_argument(
         "--preview", metavar="SPAN", type=common_options.duration_ms,
@@ -47,6 +49,17 @@ def add_replay_command(commands: Any) -> None:
     common_options.add_settings_options(
         command, (*common_options.DETECTION_SETTINGS, *common_options.LOG_SETTINGS)
     )
+
+
+def add_files(command: argparse.ArgumentParser, help: str, nargs: str = "+") -> None:
+    """Add the input files (``input_file``)."""
+    command.add_argument("files", nargs=nargs, metavar="FILE", type=input_file, help=help)
+
+
+def input_file(name: str) -> str:
+    """The path of an input; a name that is not here is looked up in the development data."""
+    found = os.path.join(path_variable(DATA_VARIABLE), name)
+    return found if not os.path.exists(name) and os.path.exists(found) else name
 
 
 def add_column_option(group: Any, fields: Sequence[str]) -> None:

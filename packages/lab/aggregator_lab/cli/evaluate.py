@@ -29,10 +29,11 @@ from aggregator.settings import DATA_VARIABLE, Settings
 from aggregator.time_units import HOUR_MS
 from aggregator_archive import input_check
 from aggregator_archive.cli.dedupe import selected_policy
+from aggregator_archive.cli.options import input_file
 from aggregator_archive.executors import end_with_parent
 from aggregator_archive.optional_imports import import_optional
 from aggregator_archive.rows import CONTENT_FIELDS, id_text, listed, parse_article, parse_rows, read_rows
-from aggregator_lab.cli.evaluate_options import COLUMNS, input_file
+from aggregator_lab.cli.evaluate_options import COLUMNS
 from aggregator_lab.evaluation import calibration, plots, wrong_pairs
 from aggregator_lab.evaluation.calibration import Curve
 from aggregator_lab.evaluation.rankings import BM25, RANKINGS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +16,7 @@ from aggregator.cli.common_options import (
     positive_int,
 )
 from aggregator.extensions import feature_names
-from aggregator.settings import DATA_VARIABLE, path_variable
-from aggregator_archive.cli.options import ARTICLE_COLUMNS, add_column_option
+from aggregator_archive.cli.options import ARTICLE_COLUMNS, add_column_option, add_files, input_file
 
 COLUMNS = (
     *ARTICLE_COLUMNS, "cluster", "original",
@@ -58,10 +56,7 @@ def _add_own(protocols: Any) -> None:
         protocols, "own", "your own files: the protocol that fits their columns, and its table",
         "aggregator_lab.cli.evaluate:own", example="judged.csv",
     )  # fmt: skip
-    _add_files(
-        command,
-        "articles, judged in order, or with a `cluster` each in a random one, or pairs (text1, text2)",
-    )
+    add_files(command, "articles in order, or with a `cluster` each in a random one, or pairs (text1, text2)")
     _add_common_options(command)
     _add_errors_option(command)
     command.set_defaults(protocols=protocols.choices)
@@ -101,7 +96,7 @@ def _add_duplicates(protocols: Any) -> None:
         protocols, "duplicates", "duplicates and wrong ones among articles without labels, per source",
         "aggregator_lab.cli.evaluate_duplicates:run", example="articles.jsonl --page judge.html",
     )  # fmt: skip
-    _add_files(command, "articles as .jsonl, .jsonl.gz, .csv or .parquet, in order")
+    add_files(command, "articles as .jsonl, .jsonl.gz, .csv or .parquet, in order")
     command.add_argument("--max", metavar="N", type=positive_int, help="use only the first N articles")
     command.add_argument(
         "--compare", choices=("shingling", "published"),
@@ -167,7 +162,7 @@ def _add_pairs(protocols: Any) -> None:
         protocols, "pairs", "ROC AUC on human-judged pairs", "aggregator_lab.cli.evaluate:pairs",
         example="judged.jsonl --column same=is_duplicate",
     )  # fmt: skip
-    _add_files(command, "rows with text1, text2, and `same` or `overall`")
+    add_files(command, "rows with text1, text2, and `same` or `overall`")
     _add_errors_option(command)
     _add_common_options(command, "models_dir", *LOG_SETTINGS)
 
@@ -177,7 +172,7 @@ def _add_related(protocols: Any) -> None:
         protocols, "related", "lists of related articles per file, compared with brute force",
         "aggregator_lab.cli.evaluate:related", example="articles.jsonl",
     )  # fmt: skip
-    _add_files(command, "articles; `cluster`, if any, is equal for an event")
+    add_files(command, "articles; `cluster`, if any, is equal for an event")
     _add_files_option(command, "--background", "unlabeled articles")
     for flag, metavar, default, help in (
         ("--limit", "K", 10, "number of related articles requested"),
@@ -202,7 +197,7 @@ def _add_relatedness(protocols: Any) -> None:
         protocols, "relatedness", "probability of one subject, fitted to judged pairs",
         "aggregator_lab.cli.evaluate:relatedness", example="articles.jsonl --judged verdicts",
     )  # fmt: skip
-    _add_files(command, "articles (default: the development data NAME.jsonl.gz of each DIR/NAME.json)", "*")
+    add_files(command, "articles (default: the development data NAME.jsonl.gz of each DIR/NAME.json)", "*")
     command.add_argument("--judged", metavar="DIR", required=True, help="verdicts, as for `related`")
     _add_files_option(command, "--pairs", "pairs, as for `pairs`")
     _add_common_options(command, "models_dir", *LOG_SETTINGS)
@@ -213,7 +208,7 @@ def _add_events(protocols: Any) -> None:
         protocols, "events", "known events found in recorded headlines, delay, alerts per day",
         "aggregator_lab.cli.evaluate:events", example="headlines events.json",
     )  # fmt: skip
-    _add_files(command, "lists of known events; first the directory of their recordings, if it is another")
+    add_files(command, "lists of known events; first the directory of their recordings, if it is another")
     _add_processes_option(command, "recordings")
     _add_json_option(command)
     command.add_argument(
@@ -228,7 +223,7 @@ def _add_desk(protocols: Any) -> None:
         protocols, "desk", "alerts of several streams at one desk: found, delay, alerts per day, order",
         "aggregator_lab.cli.evaluate:desk", example="headlines.jsonl",
     )  # fmt: skip
-    _add_files(command, "dated articles, one stream each")
+    add_files(command, "dated articles, one stream each")
     _add_files_option(command, "--events", "known events in these files")
     _add_files_option(command, "--marks", "marks of readers, `file`, `id` of an article and `mark` each")
     _add_files_option(command, "--peaks", "later peaks of known events, as lists/later_peaks.json")
@@ -257,7 +252,7 @@ def _add_methods(protocols: Any) -> None:
         "begin with --level clean --per-label 5",
         "aggregator_lab.cli.comparisons:compare_methods", example="labeled.jsonl",
     )  # fmt: skip
-    _add_files(command, "articles with a `cluster` each")
+    add_files(command, "articles with a `cluster` each")
     command.add_argument("--method", metavar="NAME", action="append", help="only this method; repeatable")
     command.add_argument(
         "--level", metavar="NAME", action="append",
@@ -274,7 +269,7 @@ def _add_features(protocols: Any) -> None:
         protocols, "features", "feature extractors, fitted to the same articles and measured on others",
         "aggregator_lab.cli.comparisons:compare_features", example="labeled.jsonl",
     )  # fmt: skip
-    _add_files(command, "copies: articles with a `cluster` each")
+    add_files(command, "copies: articles with a `cluster` each")
     corpus = "unlabeled articles: every second one is fitted to, the others are the background"
     _add_files_option(command, "--corpus", corpus, required=True)
     _add_files_option(command, "--pairs", "human-judged pairs")
@@ -320,7 +315,7 @@ def _add_errors_option(command: argparse.ArgumentParser) -> None:
 
 
 def _add_input_options(command: argparse.ArgumentParser) -> None:
-    _add_files(command, "articles with a `cluster` each")
+    add_files(command, "articles with a `cluster` each")
     _add_files_option(command, "--background", "unlabeled articles that are stored first")
     command.add_argument(
         "--orders", metavar="N", type=positive_int, default=1,
@@ -357,21 +352,11 @@ def _add_processes_option(command: argparse.ArgumentParser, what: str) -> None:
     )  # fmt: skip
 
 
-def _add_files(command: argparse.ArgumentParser, help: str, nargs: str = "+") -> None:
-    command.add_argument("files", nargs=nargs, metavar="FILE", type=input_file, help=help)
-
-
 def _add_files_option(command: argparse.ArgumentParser, flag: str, help: str, required: bool = False) -> None:
     command.add_argument(
         flag, metavar="FILE", type=input_file, action="append", default=[], required=required,
         help=f"{help}; repeatable",
     )  # fmt: skip
-
-
-def input_file(name: str) -> str:
-    """The path of an input; a name that is not here is looked up in the development data."""
-    found = os.path.join(path_variable(DATA_VARIABLE), name)
-    return found if not os.path.exists(name) and os.path.exists(found) else name
 
 
 def comma_separated(parse_item: Callable[[str], Any]) -> Callable[[str], list[Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from aggregator.cli.common_options import LOG_SETTINGS, add_command, add_progress_option, add_settings_options
 from aggregator.extensions import TFIDF_PCA, feature_names
-from aggregator_archive.cli.options import ARTICLE_COLUMNS, add_column_option
+from aggregator_archive.cli.options import ARTICLE_COLUMNS, add_column_option, add_files
 
 
 def add_fit_command(commands: Any) -> None:
@@ -16,7 +16,7 @@ def add_fit_command(commands: Any) -> None:
         example="archive.jsonl.gz --group en --out models/en.model",
     )  # fmt: skip
     add = command.add_argument
-    add("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz, .csv, .tsv or .parquet")
+    add_files(command, ".jsonl, .jsonl.gz, .csv, .tsv or .parquet")
     add_column_option(command, ARTICLE_COLUMNS)
     add("--group", required=True, metavar="NAME", help="language group: en, zh, ...")
     add("--out", required=True, metavar="FILE", help="model file to write, e.g. en.model")

@@ -118,7 +118,9 @@ class FeedServer:
 
     def _document(self, kind: str, number: int) -> bytes:
         texts = [story(1000 * self.version + ITEMS * number + at, 8) for at in range(ITEMS)]
-        items = [(f"{self.version}-{at}", f"Café {text[:40]}", text) for at, text in enumerate(texts)]
+        items = [
+            (f"{self.version}-{number}-{at}", f"Café {text[:40]}", text) for at, text in enumerate(texts)
+        ]
         if kind == "atom":
             return atom(items)
         if kind == "json":

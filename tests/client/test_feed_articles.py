@@ -24,11 +24,11 @@ def test_all_fields() -> None:
     """The source is the host of the item, as a feed may list other outlets; the date is a time in UTC."""
     date = "Fri, 27 Nov 2026 10:00:00 +0100"
     (article,) = make_articles(
-        [Item("7", "https://www.Herald.example/7", "Ferry", "<p>Text", True, date)], HOST
+        [Item("a-7", "https://www.Herald.example/7", "Ferry", "<p>Text", True, date)], HOST
     )
 
     assert article == {
-        "id": "gazette.example:7",
+        "id": "gazette.example:a-7",
         "url": "https://www.Herald.example/7",
         "title": "Ferry",
         "html": "<p>Text",
@@ -49,6 +49,14 @@ def test_one_guid_of_two_feeds_is_two_ids() -> None:
     """Each blog numbers its posts from 1."""
     item = Item("1042", "", "Ferry", "Text")
     assert make_articles([item], "a.example")[0]["id"] != make_articles([item], "b.example")[0]["id"]
+
+
+def test_the_address_identifies_an_item_whose_guid_is_a_number() -> None:
+    """Feeds of one host count from 0 each; one with a letter stays, and one that nothing else identifies."""
+    urls = [f"https://gazette.example/{section}/0" for section in ("sport", "culture")]
+    assert [ids(Item("0", url, "Ferry")) for url in urls] == [[derive_id(None, url, "", "")] for url in urls]
+    assert ids(Item("a0", urls[0], "Ferry")) == ["gazette.example:a0"]
+    assert ids(Item("0", "", "Ferry")) == ["gazette.example:0"]
 
 
 def test_the_address_identifies_an_item_whose_guid_is_its_address() -> None:

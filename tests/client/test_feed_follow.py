@@ -201,6 +201,26 @@ async def test_a_changed_item_is_posted_again(following: Following) -> None:
     assert len(feed.known) <= 10
 
 
+@pytest.mark.integration
+async def test_feeds_of_a_host_that_share_guids(following: Following) -> None:
+    """Addresses tell their items apart; without them the line says how many replaced those of another."""
+    pages = {
+        name: rss([rss_item("0", f"About {name}", story(len(name)), link=link)])
+        for name, link in (
+            ("art", ""),
+            ("chess", ""),
+            ("theatre", "http://gazette.example/theatre"),
+            ("athletics", "http://gazette.example/athletics"),
+        )
+    }
+    async with documents(pages) as url:
+        following.follow(*(f"{url}/{name}" for name in pages))
+        counts = await following.next_round()
+
+    assert (counts["articles"], counts["new"], counts["replaced_others"]) == (4, 4, 1)
+    assert any(", 1 replaced others" in line for line in following.lines if "/chess: " in line)
+
+
 async def test_a_failing_feed_is_polled_less_often(following: Following) -> None:
     """30 min, an hour, ... a day; a success restores the interval. Retry-After is respected."""
     status, headers = [500], dict[str, str]()

@@ -19,8 +19,8 @@ def make_articles(items: Sequence[Item], feed_host: str) -> list[Article]:
     """One article per item, in order.
 
     ``source`` is the host of the item's address, else ``feed_host``. The id is the guid (``feed_ids``). The
-    address identifies an item whose guid is missing, is this address or occurs more than once in the feed;
-    its content does if the address is missing or shared, too.
+    address identifies an item whose guid is missing, is this address, has no letter (then it may count the
+    items of each feed) or occurs more than once; its content does if the address is missing or shared, too.
     """
     guids = Counter(item.guid for item in items)
     urls = Counter(item.url for item in items)
@@ -43,7 +43,8 @@ def _make_article(item: Item, feed_host: str, guid_is_unique: bool, url_is_uniqu
 
 def _id_of(item: Item, own_url: str, feed_host: str, guid_is_unique: bool) -> str:
     """The id; empty: the service takes the one of the address."""
-    if item.guid and guid_is_unique and item.guid != item.url:
+    is_number = not any(map(str.isalpha, item.guid))
+    if item.guid and guid_is_unique and item.guid != item.url and not (is_number and own_url):
         return global_id(item.guid, feed_host)
     if own_url:
         return ""

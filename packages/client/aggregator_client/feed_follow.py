@@ -30,7 +30,7 @@ PARALLEL = 16
 MAX_PAUSE_S = 24 * 3600.0
 MAX_FEEDS = 10_000
 VERDICTS = ("new", "related", "duplicate")
-OPTIONAL_COUNTS = ("already_stored", "undated", "refused", TAKEN_DOWN)
+OPTIONAL_COUNTS = ("replaced_others", "already_stored", "undated", "refused", TAKEN_DOWN)
 
 
 class Follower:
@@ -179,9 +179,8 @@ class Follower:
         counts["broken"] += bool(found.problem)
         _remember(feed, document, ())
         cut = f"; {MAX_FEEDS} feeds in all are the limit" if len(self.feeds) == MAX_FEEDS else ""
-        return (
-            f"a list of {len(found.addresses)} feeds" + cut + (f"; {found.problem}." if found.problem else "")
-        )
+        problem = f"; {found.problem}." if found.problem else ""
+        return f"a list of {len(found.addresses)} feeds{cut}{problem}"
 
     async def _post(self, feed: Feed, document: Document, counts: Counter[str]) -> str:
         """Post the items that are new or changed; the line about them, empty if there are none."""
@@ -197,6 +196,7 @@ class Follower:
             repeated = keep and not decision.stored
             counts["already_stored" if repeated else decision.kind or decision.verdict] += 1
             counts["kept"] += keep
+            counts["replaced_others"] += bool(decision.answer and decision.answer.reused_id)
             counts["undated"] += "published_at" not in articles[at]
         counts["broken"] += bool(parsed.problem)
         moved = f"moved permanently to {document.url}; " if document.url != feed.url else ""

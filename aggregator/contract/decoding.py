@@ -252,12 +252,13 @@ def to_duration_ms(text: str, field: str) -> int:
 
 
 def to_past_ms(text: str, field: str, now_ms: int, zone: tzinfo | None = None) -> int | None:
-    """Milliseconds since 1970 of a time with an offset or of ``zone``, or age ("7d"). Raises InvalidInput."""
-    if (age_ms := parse_duration(text.strip())) is not None:
+    """A time with an offset or of ``zone``, a day (else UTC) or an age ("7d"), in ms. Raises InvalidInput."""
+    text = text.strip()
+    if (age_ms := parse_duration(text)) is not None:
         return now_ms - age_ms
     try:
-        at = datetime.fromisoformat(text.strip())
-        return to_unix_ms(at if at.tzinfo else at.replace(tzinfo=zone), field)
+        at, day_zone = datetime.fromisoformat(text), UTC if len(text) <= len("2026-11-20") else None
+        return to_unix_ms(at.replace(tzinfo=at.tzinfo or zone or day_zone), field)
     except (ValueError, TypeError):  # TypeError: it has no offset
         message = f"{field}: expected a time such as 2026-11-20T08:00:00Z, or an age such as 7d."
         raise InvalidInput(message, field=field, reason="bad_format") from None

@@ -59,8 +59,8 @@ Sources = Annotated[list[Source], doc("Only from these whole names.", ["Coastlin
 ExcludedSources = Annotated[list[Source], doc("None of these whole names.", ["Estmark Radio"], max_length=50)]
 ExcludedIds = Annotated[list[ArticleId], doc(EXCLUDED_IDS, ["pool-3"], max_length=200)]
 RelatedLimit = Annotated[int, doc("Maximum number of items.", 20, ge=1, le=MAX_RELATED_PAGE)]
-RelatedSince = Annotated[Moment, doc("Published (else arrived) from this time or age on.", "7d")]
-RelatedUntil = Annotated[Moment, doc("Published (else arrived) before this time or age.", "1h")]
+RelatedSince = Annotated[Moment, doc("Published (else arrived) from this time, day (UTC) or age on.", "7d")]
+RelatedUntil = Annotated[Moment, doc("Published (else arrived) before this time, day (UTC) or age.", "1h")]
 HalfLife = Annotated[str, doc(HALF_LIFE, "2d", max_length=10)]
 Diversity = Annotated[float, doc(DIVERSITY, 0.3, ge=0, le=1)]
 MinScore = Annotated[float, doc("Least score. Absent: related_min_score, more with days.", 0.5, ge=0, le=1)]
@@ -279,6 +279,7 @@ class RelatedBatchIn(RelatedQuery, forbid_unknown_fields=True, kw_only=True):
     """Stored articles that each get a separate list, for pages that are rendered in advance."""
 
     ids: Annotated[list[ArticleId], doc("1 to 100 ids, each once.", ["pool-1"], min_length=1, max_length=100)]
+    source: Annotated[Sources | Source, doc(BODY_SOURCE, ["Coastline News"])] = []  # type: ignore[assignment]
 
 
 class SavedFilterQuery(Struct, forbid_unknown_fields=True):

@@ -344,7 +344,8 @@ async def test_the_blocking_client_has_the_same_calls(url: str) -> None:
                 len(list(found)) <= 2
                 for found in (client.related("c", limit=2), client.related_to({"text": story(9)}, limit=2))
             )
-            assert client.related_to_ids(["c", "gone"]).not_found == ["gone"]
+            read = {"id": "gone", "read_at": "2026-11-20T08:00:00Z"}
+            assert client.related_to_ids(["c", read]).not_found == ["gone"]
             return verdicts
 
     assert await asyncio.to_thread(crawl) == ["new", "duplicate", "new", "refused", "new"]

@@ -63,16 +63,16 @@ class Reader:
         return (await self._request_as(RelatedListOut, "POST", path, encode_article(article))).related
 
     async def related_to_ids(
-        self, ids: Sequence[str] | Mapping[str, datetime], **parameters: Any
+        self, ids: Sequence[str | Mapping[str, Any]] | Mapping[str, datetime], **parameters: Any
     ) -> RelatedToManyOut:
         """Articles for a reader of up to 50 stored ones; ``not_found``: the ids that are unknown or expired.
 
-        ``ids`` with the times when they were read: the latest count most.
+        ``ids`` with the times when they were read, or mappings of ``id`` and ``read_at``: the latest count
+        most.
         """
         check_is_list("ids", ids)
-        times: Mapping[str, datetime] = ids if isinstance(ids, Mapping) else {}
-        read = [{"id": id, "read_at": times[id]} if id in times else id for id in ids]
-        body = msgspec.json.encode({"ids": read, **parameters})
+        read = [{"id": id, "read_at": ids[id]} for id in ids] if isinstance(ids, Mapping) else ids
+        body = msgspec.json.encode({"ids": list(read), **parameters})
         return await self._request_as(RelatedToManyOut, "POST", "/v1/related", body)
 
     async def related_to_each(self, ids: Sequence[str], **parameters: Any) -> RelatedBatchOut:

@@ -104,7 +104,7 @@ class SyncClient(AbstractContextManager["SyncClient"]):
         return self._run(lambda: self._client.related_to(article, **parameters))
 
     def related_to_ids(
-        self, ids: Sequence[str] | Mapping[str, datetime], **parameters: Any
+        self, ids: Sequence[str | Mapping[str, Any]] | Mapping[str, datetime], **parameters: Any
     ) -> RelatedToManyOut:
         """See ``Client.related_to_ids``."""
         return self._run(lambda: self._client.related_to_ids(ids, **parameters))

@@ -625,9 +625,9 @@ export interface RelatedIn {
   ids?: Array<string | ReadArticle> | null;
   /** Maximum number of items. */
   limit?: number | null;
-  /** Published (else arrived) from this time or age on. */
+  /** Published (else arrived) from this time, day (UTC) or age on. */
   since?: string | null;
-  /** Published (else arrived) before this time or age. */
+  /** Published (else arrived) before this time, day (UTC) or age. */
   until?: string | null;
   /** None of these whole names. */
   exclude_source?: Array<string> | null;
@@ -675,9 +675,9 @@ export interface RelatedOut {
 export interface RelatedQuery {
   /** Maximum number of items. */
   limit?: number;
-  /** Published (else arrived) from this time or age on. */
+  /** Published (else arrived) from this time, day (UTC) or age on. */
   since?: string | null;
-  /** Published (else arrived) before this time or age. */
+  /** Published (else arrived) before this time, day (UTC) or age. */
   until?: string | null;
   /** Only from these whole names. */
   source?: Array<string>;

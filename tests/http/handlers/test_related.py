@@ -97,6 +97,10 @@ async def test_the_parameters_mean_the_same_everywhere(
     assert (await client.get("/v1/articles/a/related", params=[*query, *filters])).status == 200
     assert service.related_options == expected
 
+    days = {"ids": ["a"], "source": "Radio", "since": "2026-09-20"}  # one name for a list, a day for a time
+    assert (await client.post("/v1/related/batch", json=days)).status == 200
+    assert service.related_options == RelatedOptions(sources=("radio",), since_ms=1_789_862_400_000)
+
     await client.post("/v1/related", json={"title": "Bridge", "source": "Radio", "lang": "en", **PARAMETERS})
     assert service.related_options == RelatedOptions(**OPTIONS)
 

@@ -19,6 +19,7 @@ from aggregator_client.wire import (
     ArticleId,
     ArticleIn,
     EventStatus,
+    LanguageTag,
     MuteScope,
     NewWorkStatus,
     OffsetDatetime,
@@ -53,7 +54,6 @@ EXCLUDED_IDS = "Neither these nor their copies; each repeats the parameter, and 
 DIVERSITY = "How much an answer that resembles better ones moves back, 0 to 1; by default 0, for ids 0.3."
 
 ProfileName = Annotated[str, Meta(max_length=MAX_PROFILE_CHARS)]
-LanguageTag = Annotated[str, Meta(pattern=LANGUAGE_TAG_PATTERN, max_length=35)]
 Moment = Annotated[str, Meta(max_length=40)]  # RFC 3339 or an age
 Sources = Annotated[list[Source], doc("Only from these whole names.", ["Coastline News"], max_length=50)]
 ExcludedSources = Annotated[list[Source], doc("None of these whole names.", ["Estmark Radio"], max_length=50)]

@@ -55,7 +55,8 @@ MAX_URL_CHARS = 4096  # as in analysis/article_id.py, which clients do not load
 MAX_TITLE_CHARS = 2000
 MAX_SOURCE_CHARS = 300
 MAX_PROFILE_CHARS = 40
-LANGUAGE_TAG_PATTERN = r"^([A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*)?$"
+LANGUAGE_TAG_PATTERN = r"^([A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*)?$"  # codes are no longer (ISO 639)
+LanguageTag = Annotated[str, Meta(pattern=LANGUAGE_TAG_PATTERN, max_length=35)]
 OffsetDatetime = Annotated[datetime, doc("RFC 3339 with an offset, e.g. 2026-11-20T08:00:00Z", tz=True)]
 Source = Annotated[str, Meta(max_length=MAX_SOURCE_CHARS, description="The outlet, e.g. its host name.")]
 ArticleId = Annotated[str, Meta(description="At most 512 bytes, no control characters.")]
@@ -145,18 +146,9 @@ class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
     ) = None
     source: Annotated[Source | None, Meta(examples=["Brackwater Gazette"])] = None
     published_at: Annotated[OffsetDatetime | None, Meta(examples=["2026-11-20T08:00:00Z"])] = None
-    lang: (
-        Annotated[
-            str,
-            doc(
-                'Language tag such as "en" or "zh-Hant"; detected when absent.',
-                "en",
-                pattern=LANGUAGE_TAG_PATTERN,
-                max_length=35,
-            ),
-        ]
-        | None
-    ) = None
+    lang: Annotated[
+        LanguageTag | None, doc('Language tag such as "en" or "zh-Hant"; detected when absent.', "en")
+    ] = None
     policy: Annotated[PolicyProfile | None, Meta(examples=["default"])] = None
 
 

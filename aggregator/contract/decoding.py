@@ -142,6 +142,8 @@ def decode(data: bytes, type_: type[T]) -> T:
         if isinstance(error, UnicodeDecodeError):
             raise _bad_json(f"not valid UTF-8 (byte {error.object[error.start]:#04x}).") from None
         reason = _BYTE_OFFSET.sub(r" at byte \1", str(error)).removeprefix("JSON is malformed: ")
+        if "trailing" in reason:
+            reason += "; `curl -d` joins the lines of a file, `--data-binary` does not"
         raise _bad_json(f"not valid JSON ({'truncated' if 'truncated' in reason else reason}).") from None
     return decoded
 

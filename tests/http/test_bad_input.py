@@ -22,6 +22,10 @@ ARRAY_BODY = (
 )
 UTF16_BODY = "body: UTF-16 or binary data; expected one JSON object in UTF-8."
 HTML_BODY = "body: HTML or XML; expected one JSON object, for an article with the page in `html`."
+JOINED_LINES = (
+    "body: not valid JSON (trailing characters at byte 16; `curl -d` joins the lines of a file, "
+    "`--data-binary` does not)."
+)
 UNKNOWN_FIELD = "unknown field; allowed: id, url, title, text, html, source, published_at, lang, policy."
 INVALID_ARTICLES = [
     (b"", 400, "body", "body: empty; expected one JSON object."),
@@ -31,7 +35,7 @@ INVALID_ARTICLES = [
     (b"\n<html><p>A page.</p></html>", 400, "body", HTML_BODY),
     (b'{"title": NaN}', 400, "body", "body: not valid JSON (invalid character at byte 10)."),
     (b'{"title": Infinity}', 400, "body", "body: not valid JSON (invalid character at byte 10)."),
-    (b'{"title": "x"} {', 400, "body", "body: not valid JSON (trailing characters at byte 16)."),
+    (b'{"title": "x"} {', 400, "body", JOINED_LINES),
     (b"[]", 400, "body", ARRAY_BODY),
     (b'"text"', 400, "body", "body: expected an object, got a string."),
     (b"null", 400, "body", "body: expected an object, got null."),
@@ -135,7 +139,21 @@ INVALID_ARTICLES = [
         "published_at",
         "published_at: expected an RFC 3339 time, got an integer.",
     ),
-    ({"lang": "?", "text": TEXT}, 400, "lang", 'lang: expected a language tag such as "en" or "zh-Hant".'),
+    (
+        {"lang": "english", "text": TEXT},
+        400,
+        "lang",
+        'lang: expected a language tag such as "en" or "zh-Hant".',
+    ),
+    *(
+        (
+            {"lang": lang, "text": TEXT},
+            400,
+            "lang",
+            'lang: expected a language tag such as "en" or "zh-Hant".',
+        )
+        for lang in ("?", "english")
+    ),
     (
         {"text": "x" * 5_000_000},
         413,

@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import starmap
 
 from aggregator.analysis.text import tokenizer
+from aggregator.analysis.text.morphology import stemmer
 from aggregator.domain import Analysis, ArticleRecord, RelatedItem
 from aggregator.queries.relatedness import NO_RARITY, RelatedEvidence
 from aggregator_client.wire import RelatedKindName, RelatednessOut, SharedWord
@@ -39,11 +40,12 @@ def kind_of(evidence: RelatedEvidence, days_older: float) -> RelatedKindName:
 def shared_words(
     a: Analysis | ArticleRecord, b: ArticleRecord, rarity: Mapping[str, float] = NO_RARITY
 ) -> tuple[tuple[str, float], ...]:
-    """Words of both, heaviest first, and the share, 0..1, of each; as a headline spells them, or stems."""
+    """Words of both in a headline (stems if it has none), heaviest first, and the share, 0..1, of each."""
     weights = dict(a.terms)
     shares = {t: weights[t] * weight * rarity.get(t, 1.0) for t, weight in b.terms if t in weights}
     total, spelled = sum(shares.values()), _words(b.title, b.lang) | _words(a.title, a.lang)
-    heaviest = sorted(shares, key=lambda term: -shares[term])[:MAX_SHARED]
+    words = [t for t in shares if shares[t] and (t in spelled or not stemmer(b.lang))] or shares
+    heaviest = sorted(words, key=lambda term: -shares[term])[:MAX_SHARED]
     return tuple((spelled.get(t, t), round(shares[t] / total, 2)) for t in heaviest if shares[t])
 
 

@@ -172,7 +172,7 @@ class DuplicateOf(Struct):
 class SharedWord(Struct):
     """A word that both articles are about."""
 
-    word: Annotated[str, doc("The word as a headline spells it, or its stem.", "Brackwater")]
+    word: Annotated[str, doc("The word as a headline spells it, or stems if none has any.", "Brackwater")]
     weight: Annotated[float, doc("Its share of all that the articles have in common, 0 to 1.", 0.4)]
 
 

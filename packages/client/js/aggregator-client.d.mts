@@ -771,7 +771,7 @@ export interface SearchedOut {
 
 /** A word that both articles are about. */
 export interface SharedWord {
-  /** The word as a headline spells it, or its stem. */
+  /** The word as a headline spells it, or stems if none has any. */
   word: string;
   /** Its share of all that the articles have in common, 0 to 1. */
   weight: number;

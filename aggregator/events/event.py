@@ -105,6 +105,14 @@ class Event(DetectedEvent):
         unfinished = "on_it" if self.assignee else "seen" if self.acknowledged_by else "new"
         return unfinished if self.work_status == "open" else self.work_status
 
+    @property
+    def in_force(self) -> list[EditorAction]:
+        """The actions that were not undone, but for those whose undoing was undone."""
+        undone = set[int | None]()
+        for action in reversed(self.actions):
+            undone |= {action.of} if action.id not in undone else set()
+        return [action for action in self.actions if action.id not in undone]
+
     @classmethod
     def of(cls, detected: DetectedEvent) -> Event:
         """The event of a detector's half that the newsroom has not touched; an ``Event`` as it is."""

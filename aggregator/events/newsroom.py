@@ -82,11 +82,9 @@ def action_id(action: EditorAction, *events: Event) -> int:
 
 def undoable_actions(event: Event) -> dict[int, EditorAction]:
     """By id the actions that can be undone: nothing that they changed was changed again, but for undone."""
-    found, later, undone = dict[int, EditorAction](), set[str](), set[int | None]()
+    found, later = dict[int, EditorAction](), set[str]()
     undoings = {action.id for action in event.actions if action.action == "undo"}
-    for action in reversed(event.actions):
-        if action.id in undone or not action.actor:
-            continue
+    for action in reversed([action for action in event.in_force if action.actor]):
         merged = {action.event} if action.action == "merge" else set()
         note = f"note {action.note}" if action.note else ""
         touched = merged or {*action.before, *action.items, action.item or "", note} - {""}
@@ -95,10 +93,7 @@ def undoable_actions(event: Event) -> dict[int, EditorAction]:
         can_return = action.before or note or action.action in ("merge", "remove_item", "move_items")
         if is_own and can_return and later.isdisjoint({*touched, action.event, action.into}):
             found[action.id] = action
-        if action.id in undoings and action.of not in undoings:
-            undone.add(action.of)
-        else:
-            later |= touched
+        later |= set() if action.id in undoings and action.of not in undoings else touched
     return found
 
 
@@ -283,8 +278,7 @@ def rejoin(detected: DetectedEvent, saved: Event, absorbed_by_editors: Iterable[
     has_lost = not detected.title or detected.headline_id in saved.removed
     if has_lost and not (event.items and (saved.chosen_headline or saved.headline_id not in event.items)):
         event = replace(event, headline_id=saved.headline_id, title=saved.title)
-    event = _with_choice(event, saved.chosen_headline)
-    return replace(event, removed=saved.removed, added=saved.added)
+    return _with_choice(replace(event, removed=saved.removed, added=saved.added), saved.chosen_headline)
 
 
 def _union(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:

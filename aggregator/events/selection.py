@@ -206,8 +206,7 @@ def since_handled(event: Event) -> CameSince:
     """What came since editors saw or finished an event; nothing of others."""
     if not (event.acknowledged_by or event.work_status in SETTLED):
         return CameSince()
-    undone = {action.of for action in event.actions}
-    own = [a for a in event.actions if a.action in STATUS_ACTIONS and a.id not in undone]
+    own = [action for action in event.in_force if action.action in STATUS_ACTIONS]
     return came_since(event, *((own[-1].at_ms, own[-1].tolls) if own else (event.detected_at_ms, ())))
 
 

@@ -56,8 +56,7 @@ def is_public_address(address: str) -> bool:
             return is_public_address(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
         if ip not in _GLOBAL_UNICAST:
             return False
-    is_special = any(ip in network for network in _SPECIAL_PURPOSE)
-    return ip.is_global and not ip.is_multicast and not is_special
+    return ip.is_global and not ip.is_multicast and not any(ip in network for network in _SPECIAL_PURPOSE)
 
 
 def validate_url(url: str, *, allow_private: bool) -> str:

@@ -48,8 +48,7 @@ async def front(request: web.Request, service: Service, query: FrontQuery) -> we
     read_mark = await _read_mark(request)
     newest = await service.articles.index.stream.recent_entries(1)
 
-    render = partial(_render, request, query, read_mark)
-    return await shared_response(request, render, read_mark, *newest)
+    return await shared_response(request, partial(_render, request, query, read_mark), read_mark, *newest)
 
 
 async def _render(request: web.Request, query: FrontQuery, read_mark: str | None, position: bytes) -> bytes:

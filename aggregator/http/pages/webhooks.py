@@ -71,20 +71,16 @@ async def change(
     target = await service.events.subscriptions.get(id_)
     back = safe_redirect_path(form.next or f"/webhooks/{target.id}").partition("?")[0]
     if form.action == "ping":
-        await _test(service, target)
+        task = asyncio.create_task(service.background.webhook_dispatcher.ping(target))
+        _running_tests.add(task)
+        task.add_done_callback(_running_tests.discard)
+        await asyncio.wait([task], timeout=TEST_WAIT_S)
     elif form.action == "remove":
         await delete(service, target.id)
         back = "/webhooks" if back == f"/webhooks/{target.id}" else back
     else:
         await apply_action(service, target, form.action, form.delivery, caller_name(request))
     return redirect(back, form.action, target.id)
-
-
-async def _test(service: Service, target: Subscription) -> None:
-    task = asyncio.create_task(service.background.webhook_dispatcher.ping(target))
-    _running_tests.add(task)
-    task.add_done_callback(_running_tests.discard)
-    await asyncio.wait([task], timeout=TEST_WAIT_S)
 
 
 async def webhook_list(request: web.Request, service: Service, query: DeskPageQuery) -> web.Response:

@@ -67,29 +67,32 @@ def is_split_off(event: Event) -> bool:
     return any(action.into == event.id and is_split(action) for action in event.actions)
 
 
-def rearranged(event: Event) -> list[EditorAction]:
-    """The merges and splits of an event that were not undone."""
-    undone = {action.of for action in event.actions}
-    return [a for a in event.actions if a.id not in undone and (a.action == "merge" or is_split(a))]
+def edited(event: Event) -> list[EditorAction]:
+    """What editors changed of an event but for status and notes, in force; and its last automatic headline.
+
+    Of an event that was merged into it only the merge, of headlines the last one, while the event has it.
+    """
+    own = [a for a in event.in_force if a.action == "merge" or event.id in (a.event, a.into)]
+    last = [a for a in own if a.action == "choose_headline"][-1:]
+    edits = "merge", "remove_item", "move_items", "unlink", "unmute"
+    return [a for a in own if a.action in edits or (a in last and a.item in (None, event.headline_id))]
 
 
 def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str, list[Event]]:
     """What happened to events within a period, and what is left to do; in lists: what needs an editor first.
 
     "back": with news after an editor was done with it, while it runs; else "published" or "dropped" by us;
-    else "new": fired; else "developed": items, updates, tolls, headlines, merge or split; else open and
-    "unhandled" or "taken". What is muted, merged or detected later is in none; what was split off is not new.
-    Items count when they arrived. In each list events that nobody has handled are first, then those with a
-    toll of the period.
+    else "new": fired; else "developed": items, updates, tolls, notes, edits; else open and "unhandled" or
+    "taken". What is muted, merged or detected later is in none; what was split off is not new. Items count
+    when they arrived. In each list events that nobody has handled are first, then those with a new toll.
     """
     names = ("back", "new", "developed", "unhandled", "taken", "published", "dropped")
     lists, period = {name: list[Event]() for name in names}, range(since_ms, until_ms)
     ranked = sorted(events, key=lambda e: (e.status_key != "new", not any(t[0] in period for t in e.tolls)))
     for event in filter(is_reportable, ranked):
-        headlines = [action for action in event.actions if not action.actor]
-        times = [*arrivals_of(event), *(action.at_ms for action in (*headlines, *rearranged(event)))]
+        times = [*arrivals_of(event), *(edit.at_ms for edit in edited(event))]
         times += [toll[0] for toll in event.tolls] + [at_ms for at_ms, _ in event.developments]
-        times += event.updates.values()
+        times += [*event.updates.values(), *(note.at_ms for note in event.notes)]
         decided = [action.at_ms for action in event.actions if action.work_status == event.work_status]
         is_running, is_back = event.status != "closed", since_handled(event).is_back
         is_open = is_running and event.work_status not in SETTLED

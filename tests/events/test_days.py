@@ -8,9 +8,10 @@ import pytest
 
 from aggregator.errors import InvalidInput
 from aggregator.events.days import Day, handover
-from aggregator.events.event import EditorAction, Event
+from aggregator.events.event import EditorAction, Event, Note
 from aggregator.events.newsroom import split_off
 from aggregator.time_units import HOUR_MS
+from aggregator_client.wire import ActionName
 from tests.support.factories import EVENT_MS, event
 
 ZONES = ("", "Europe/Berlin", "America/St_Johns", "Asia/Kathmandu", "Australia/Lord_Howe")
@@ -59,7 +60,7 @@ def test_what_is_no_day_is_refused(text: str, zone: str, problem: str) -> None:
 
 def of(id_: str, **fields: Any) -> Event:
     """An event that was detected an hour before the period."""
-    return event(id_, id_, [id_], **{"detected_at_ms": EVENT_MS - HOUR_MS, **fields})
+    return event(id_, fields.pop("title", id_), [id_], **{"detected_at_ms": EVENT_MS - HOUR_MS, **fields})
 
 
 def test_each_event_is_in_the_first_list_that_applies() -> None:
@@ -115,7 +116,7 @@ def test_what_updates_in_place_bring_is_new() -> None:
     """A toll, an update of any item, and another headline of a published event, though no item came."""
     renamed = EditorAction("choose_headline", "", EVENT_MS + 1, "renamed", item="a")
     events = [
-        of("renamed", work_status="published", actions=(renamed,)),
+        of("renamed", work_status="published", actions=(renamed,), headline_id="a"),
         of("toll", assignee="Ada", tolls=((EVENT_MS + 1, "dead", 29),)),
         of("text", acknowledged_by="Ada", updates={"text": EVENT_MS + 1}),
         of("before", acknowledged_by="Ada", updates={"before": EVENT_MS - 1}),
@@ -166,6 +167,38 @@ def test_a_merge_and_a_split_are_handed_over() -> None:
 
     found = handover(events, EVENT_MS, EVENT_MS + 9)
     assert [each.id for each in found["developed"]] == ["merged", "split"]
+
+
+def test_edits_of_the_period_are_handed_over_while_in_force() -> None:
+    """What was done to the event itself: not its status, nor what was undone, deleted or replaced."""
+
+    def done(name: ActionName, id_: int = 4, **fields: Any) -> EditorAction:
+        return EditorAction(name, "Ada", EVENT_MS + id_, fields.pop("event", "e"), id=id_, **fields)
+
+    chosen, undo = done("choose_headline", item="a1"), done("undo", 5, of=4)
+    notes = (Note(1, "Ada", EVENT_MS + 4, "Call the port"),)
+    kept: dict[str, dict[str, Any]] = {
+        "headline": {"actions": (chosen,), "headline_id": "a1"},
+        "restored": {"actions": (chosen, undo, done("undo", 6, of=5)), "headline_id": "a1"},
+        "automatic again": {"actions": (done("choose_headline"),)},
+        "note": {"notes": notes, "actions": (done("note", note=1),)},
+        "removed": {"actions": (done("remove_item", items=("a2",)),)},
+        "moved": {"actions": (done("move_items", items=("a2",), event="other", into="e"),)},
+        "news after all": {"actions": (done("mute", 3), done("unmute"))},
+    }
+    none: dict[str, dict[str, Any]] = {
+        "undone": {"actions": (chosen, undo)},
+        "its article was removed": {"actions": (chosen,), "headline_id": "a3"},
+        "note deleted": {"actions": (done("note", note=1), done("delete_note", 5, note=1))},
+        "seen": {"actions": (done("acknowledge"),)},
+        "of what was merged into it": {"actions": (done("remove_item", items=("a2",), event="other"),)},
+        "before": {"actions": (done("remove_item", -1, items=("a2",)),)},
+    }
+    events = [of("e", assignee="Ada", title=title, **fields) for title, fields in (kept | none).items()]
+    found = handover(events, EVENT_MS, EVENT_MS + 9)
+
+    assert [each.title for each in found["developed"]] == list(kept)
+    assert [each.title for each in found["taken"]] == list(none)
 
 
 def test_what_editors_did_in_the_period_is_handed_over() -> None:

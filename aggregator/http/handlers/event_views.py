@@ -28,7 +28,7 @@ from aggregator.dedup.wording import has_text
 from aggregator.domain import ArticleRecord, TimeBasis
 from aggregator.events import storylines
 from aggregator.events.detection.numbers import items_of
-from aggregator.events.event import Event, current_title
+from aggregator.events.event import EditorAction, Event, current_title, title_of
 from aggregator.events.figures import Figure, Said, figures_in, figures_over_time
 from aggregator.events.selection import RankedStory, growth, is_handled, severity
 from aggregator.events.storylines import Development, developments, sample_items
@@ -43,6 +43,18 @@ async def load_storyline(
     events = await service.events.repository.story_events(story_id)
     stored = await service.articles.index.articles.get_many(sample_items(events))
     return events, developments(events, {id_: article.record for id_, article in stored.items()}, zone)
+
+
+async def load_names(
+    service: Service, actions: Sequence[EditorAction], *more: str
+) -> tuple[dict[str, str], dict[str, Event]]:
+    """Headlines by id of the events and articles that actions name; these events, and ``more``."""
+    items = {id_ for action in actions for id_ in (*action.items[:1], action.item) if id_}
+    ids = {id_ for action in actions for id_ in (action.event, action.into) if id_}
+    articles = await service.articles.index.articles.get_many(sorted(items))
+    events = await service.events.repository.get_many(sorted({*ids, *more}))
+    titles = {id_: title_of(event) for id_, event in events.items()}
+    return {id_: article.record.title for id_, article in articles.items()} | titles, events
 
 
 def event_out(event: Event, now_ms: int) -> wire.EventOut:

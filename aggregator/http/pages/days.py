@@ -14,12 +14,12 @@ from aggregator.app import Service
 from aggregator.contract.decoding import to_past_ms
 from aggregator.contract.requests import DayQuery
 from aggregator.errors import InvalidInput
-from aggregator.events.days import Day, handover, is_split_off
+from aggregator.events.days import Day, edited, handover, is_split_off
 from aggregator.events.desks import time_zone
 from aggregator.events.detection.numbers import items_within
 from aggregator.events.event import Event
 from aggregator.events.selection import since_handled
-from aggregator.http.app_keys import SERVICE
+from aggregator.http.handlers.event_views import load_names
 from aggregator.http.handlers.events import day_of, load_period
 from aggregator.http.pages import rendered, shared_response
 from aggregator.http.pages.cards import make_card
@@ -38,28 +38,27 @@ class DaysPageQuery(DayQuery, forbid_unknown_fields=True):
 
 async def since(request: web.Request, service: Service, query: DaysPageQuery) -> web.Response:
     """Page: the handover since a time. Without one, redirects to a day."""
-    shown, now_ms = await _day_of(request, query, query.date), service.clock()
+    shown, now_ms = await _day_of(request, service, query, query.date), service.clock()
     if not query.since:
         raise web.HTTPSeeOther(f"/days/{shown.date}{_parameters(query)}")
     since_ms = to_past_ms(query.since, "since", now_ms, shown.zone) or 0
     if since_ms > now_ms:
         raise InvalidInput("since: this time has not come yet.", field="since")
-    return await _page(request, query, shown, since_ms)
+    return await _page(request, service, query, shown, since_ms)
 
 
 async def day(request: web.Request, service: Service, date: str, query: DayQuery) -> web.Response:
     """Page: the events of a day; of today also the others of the last 24 hours, as a night has two dates."""
-    zone, shown = query.time_zone, await _day_of(request, query, date)
+    zone, shown = query.time_zone, await _day_of(request, service, query, date)
     if query.time_zone != zone:  # in an address that is copied, it is the same day for every reader
         raise web.HTTPSeeOther(f"/days/{shown.date}{_parameters(query)}")
-    return await _page(request, query, shown)
+    return await _page(request, service, query, shown)
 
 
 async def _page(
-    request: web.Request, query: DayQuery, shown: Day, since_ms: int | None = None
+    request: web.Request, service: Service, query: DayQuery, shown: Day, since_ms: int | None = None
 ) -> web.Response:
     """The page of a day, or of what happened since the reader left."""
-    service = request.app[SERVICE]
 
     async def render(_: bytes) -> bytes:
         now_ms, limits, began = service.clock(), (shown.start_ms, shown.end_ms), f"{shown.date}T00:00"
@@ -84,7 +83,7 @@ async def _page(
             began=began,
             first_ms=min((event.first_seen_ms for event in known), default=now_ms),
             lists={name: [make_card(e, now_ms, since_ms) for e in events] for name, events in lists.items()},
-            items={event.id: items_within(event, *limits) for found in lists.values() for event in found},
+            named=await load_names(service, [a for es in lists.values() for e in es for a in edited(e)]),
             parameters=_parameters(query),
             desks=await service.events.desks.values(),
         )
@@ -108,11 +107,11 @@ def _day_lists(events: Sequence[Event], start_ms: int, end_ms: int) -> dict[str,
     return lists
 
 
-async def _day_of(request: web.Request, query: DayQuery, date: str) -> Day:
+async def _day_of(request: web.Request, service: Service, query: DayQuery, date: str) -> Day:
     """The day of a date, "" for today: in the zone of the query or desk, else in that of the reader."""
     if not (query.time_zone or query.watch) and ZONE_COOKIE in request.cookies:
         query.time_zone = str(reader_zone(request))
-    return await day_of(request.app[SERVICE], query, date)
+    return await day_of(service, query, date)
 
 
 def reader_zone(request: web.Request) -> tzinfo:

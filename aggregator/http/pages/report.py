@@ -23,12 +23,12 @@ from aggregator.contract.requests import SourcesPageQuery
 from aggregator.domain import ArticleRecord, RelatedItem
 from aggregator.errors import NotFound
 from aggregator.events.detection.numbers import independent, items_of
-from aggregator.events.event import Event, title_of
+from aggregator.events.event import Event
 from aggregator.events.newsroom import are_apart, undoable_actions
 from aggregator.events.selection import EventFilter, severity
 from aggregator.events.storylines import Development
 from aggregator.http.app_keys import SERVICE
-from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, load_storyline
+from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, load_names, load_storyline
 from aggregator.http.handlers.provenance import load_event
 from aggregator.http.pages import cards, html_response, rendered, shared_response
 from aggregator.http.pages.days import reader_zone
@@ -63,7 +63,8 @@ async def _render_report(
     request: web.Request, service: Service, id_: str, query: ReportQuery, zone: tzinfo, position: bytes
 ) -> bytes:
     event = await service.events.repository.get(id_)
-    names, owner = await _names(service, event)
+    names, others = await load_names(service, event.actions, *filter(None, [event.merged_into]))
+    owner = others.get(event.merged_into or "", event)  # it has the actions to undo
     previous, following = await service.events.repository.story_neighbors(event)
     loaded = await request.app[EVENT_ITEMS].load(service, event)
     claims, sure = event.claims, [item for item in loaded.items if not item.doubtful]
@@ -106,16 +107,6 @@ async def _render_report(
         stream_url="/v1/events/stream",
         stream_position=position.decode(),
     )
-
-
-async def _names(service: Service, event: Event) -> tuple[dict[str, str], Event]:
-    """Headlines of events and articles in the history by id; the event that has the actions to undo."""
-    ids = {id_ for a in event.actions for id_ in (a.event, a.into)} | {event.merged_into}
-    items = {id_ for action in event.actions for id_ in (*action.items[:1], action.item) if id_}
-    articles = await service.articles.index.articles.get_many(sorted(items))
-    events = await service.events.repository.get_many(sorted(filter(None, ids - {event.id})))
-    names = {i: a.record.title for i, a in articles.items()} | {i: title_of(e) for i, e in events.items()}
-    return names, events.get(event.merged_into or "", event)
 
 
 async def _suggestions(service: Service, event: Event) -> list[tuple[Event | None, list[ArticleRecord]]]:

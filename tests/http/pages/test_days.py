@@ -115,15 +115,35 @@ async def test_the_digest_of_a_desk_is_a_feed(service: Service, client: Client, 
 
 
 async def test_a_merge_is_named_until_it_is_undone(service: Service, client: Client) -> None:
-    """With its editor; a handover too."""
+    """With its editor, the other event, and who was on that; a handover too."""
+    await store(service, "alert", HOUR_MS, HOUR_MS, assignee="Tomas", merged_into="storm")
     at_ms = MIDNIGHT_MS + 3 * HOUR_MS
     undo = EditorAction("undo", "Nora", at_ms, "flood", of=1, id=2)
     for id_, more in (("storm", ()), ("flood", (undo,))):
-        merge = EditorAction("merge", "Nora", at_ms, f"{id_} alert", into=id_, id=1)
+        merge = EditorAction("merge", "Nora", at_ms, "alert", into=id_, id=1)
         await store(service, id_, HOUR_MS, 2 * HOUR_MS, actions=(merge, *more))
     for path in ("/days/2026-11-05?time_zone=UTC", "/days?since=2026-11-05T00:00Z"):
         page = await get(client, path)
-        assert 'merged with <a href="/events/storm%20alert">' in page and "flood%20alert" not in page
+        said = '<b>Nora</b></bdi> merged <a href="/events/alert">“<bdi>The alert</bdi>”</a> into it'
+        assert page.count(said) == 1 == page.count(said + " (before: On it: <bdi>Tomas</bdi>)")
+
+
+async def test_each_edit_in_force_has_a_line_with_its_editor(service: Service, client: Client) -> None:
+    """On the day and in a handover, also of an event that somebody is on, and that had nothing else."""
+    at = service.clock() - 2 * HOUR_MS - MIDNIGHT_MS
+    await store(service, "storm", at, at + 1, items=["d1", "d2"], assignee="Tomas")
+    for actor, action in (
+        ("Ben", {"action": "remove_item", "item": "d2"}),
+        ("Anna", {"action": "choose_headline", "item": "d1"}),
+    ):
+        async with client.post("/v1/events/storm/actions", json=action | {"actor": actor}) as response:
+            assert response.status == 200, await response.text()
+    lines = ["Ben removed “Dam report 2”", "Anna chose the headline “Dam report 1”"]
+
+    for path in ("/days?time_zone=UTC", "/days?since=1h"):
+        page = await get(client, path)
+        found = [re.sub("<.*?>", "", line) for line in re.findall("<p class=.facts.>.*?</p>", page)]
+        assert "nothing new" not in page and [line.split(" UTC ")[1] for line in found[-2:]] == lines, path
 
 
 async def test_only_what_broke_that_day_is_new(service: Service, client: Client, week: None) -> None:
@@ -141,7 +161,7 @@ async def test_only_what_broke_that_day_is_new(service: Service, client: Client,
     assert 'Detected that day <span class="count">3<' in new and "/events/storm" in new
     assert f"/events/{split}" in earlier and "The quiz" in muted
     history = await get(client, "/events/storm")
-    assert re.search(f'split off “<bdi>.+</bdi>” into <a href="/events/{split}">a new event</a>', history)
+    assert re.search(f'split off “<bdi>.+</bdi>” into the new event <a href="/events/{split}">“', history)
     assert re.search('split off “.+” from <a href="/events/storm">', await get(client, f"/events/{split}"))
 
 

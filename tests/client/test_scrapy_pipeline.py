@@ -272,6 +272,7 @@ async def test_failing_closed_holds_unchecked_items(service: str, site: Site, tm
     assert {row["id"] for row in held} == {str(site.first + number) for number in range(30)}
     assert outcome.stats["newsdedup/held"] == 30
     assert "ERROR: at the end: 30 of 30 items got no verdict (held in newsdedup-held.jsonl" in outcome.log
+    assert "INFO: Dropped" not in outcome.log
 
 
 async def test_failing_closed_without_a_service_stops_the_spider(

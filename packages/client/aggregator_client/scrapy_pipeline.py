@@ -45,8 +45,9 @@ verdict, ``newsdedup/unchecked`` and its parts by reason such as ``newsdedup/unc
 a warning at most once a minute, and by an error at the end if more than 1 % passed. An item that the service
 rejects, such as one without a text, passes in both modes and is counted as ``newsdedup/rejected``; one with
 an unknown policy is unchecked. An item of an untrusted source is dropped as duplicates are. A dropped item is
-logged in one line, with the rule (exact, hamming, overlap), the share of its words that it adds, and its
-problems. Those of all are counted as ``newsdedup/problem/NAME`` and logged in one line at the end.
+logged in one line (a held one at level DEBUG), with the rule (exact, hamming, overlap), the share of its
+words that it adds, and its problems. Those of all are counted as ``newsdedup/problem/NAME`` and logged in one
+line at the end.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ class NewsDedupPipeline:
             decision = Decision("unknown", problem=str(error))
         if self._fails_closed and decision.verdict == "unknown":
             self._hold(article, item)
-            raise _dropped(article, f"held in {self._held_path}: {decision.problem}")
+            raise _dropped(article, f"held in {self._held_path}: {decision.problem}", logging.DEBUG)
         if decision.kind == "refused":  # an article that cannot be checked must not be lost
             log.info("%s was rejected and passes: %s", _name_of(article), decision.problem)
         if decision.kind == TAKEN_DOWN:
@@ -302,10 +303,10 @@ def _reason_to_drop(answer: VerdictOut) -> str:
     return f"duplicate of {answer.duplicate_of.canonical_id} {reason}"
 
 
-def _dropped(article: Mapping[str, Any], reason: str) -> DropItem:
+def _dropped(article: Mapping[str, Any], reason: str, level: int = logging.INFO) -> DropItem:
     """A DropItem that is logged in one line; Scrapy's own line would contain the whole item."""
     message = f"Dropped {_name_of(article)}: {reason}"
-    log.info("%s", message)
+    log.log(level, "%s", message)
     return DropItem(message, log_level="NOTSET")
 
 

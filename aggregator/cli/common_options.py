@@ -58,9 +58,10 @@ ENVIRONMENT_ONLY_SETTINGS = ("key", "bootstrap_key", "smtp_url")
 class ConciseArgumentParser(argparse.ArgumentParser):
     """Parser with usage errors in one line; ``distribution``: that of a command not installed."""
 
+    siblings: Mapping[str, argparse.ArgumentParser] = {}  # other commands by name
+
     def __init__(self, distribution: str = "", **options: Any) -> None:
         super().__init__(**options)
-        self.siblings: Mapping[str, argparse.ArgumentParser] = {}  # other commands by name
         self.advanced: list[tuple[argparse.Action, str | None]] = []
         self._distribution = distribution
 
@@ -85,7 +86,8 @@ class ConciseArgumentParser(argparse.ArgumentParser):
             known = difflib.get_close_matches(option, own, n=1)
             if others := [n for n, p in self.siblings.items() if option in p._option_string_actions]:
                 hint = f"; {option} is an option of {', '.join(others[:3])}"
-                hint += ", here --server URL" if option in ("--host", "--port") and "--server" in own else ""
+                here = next((n for n in ("--server URL", "--data-dir DIR") if n.partition(" ")[0] in own), "")
+                hint += f", here {here}" if here and option in ("--host", "--port") else ""
             else:
                 hint = f"; did you mean {known[0]}?" if known else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")

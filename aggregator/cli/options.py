@@ -89,8 +89,7 @@ def build_parser() -> argparse.ArgumentParser:
             added[name].load()(commands)
         else:
             commands.add_parser(name, distribution=add)
-    for command in commands.choices.values():
-        command.siblings = commands.choices
+    common_options.ConciseArgumentParser.siblings = commands.choices
     return top
 
 

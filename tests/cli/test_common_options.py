@@ -145,7 +145,13 @@ def test_an_unknown_option_is_an_error_of_its_command(capsys: pytest.CaptureFixt
         (["keys", "list", "--x"], "aggregator keys list: unrecognized arguments: --x"),
         (
             ["migrate", "--port"],
-            "aggregator migrate: unrecognized arguments: --port; --port is an option of serve, doctor",
+            "aggregator migrate: unrecognized arguments: --port; --port is an option of serve, doctor, "
+            "here --data-dir DIR",
+        ),
+        (
+            ["keys", "add", "Ann", "--role=reader", "--port=1"],
+            "aggregator keys add: unrecognized arguments: --port=1; --port is an option of serve, doctor, "
+            "here --data-dir DIR",
         ),
         (
             ["explain", "A", "B", "--port=1"],

@@ -171,17 +171,16 @@ async def _check_index(service: Service) -> list[Finding]:
     made = f"was at {format_minute(made_ms)} UTC" if made_ms else "is unknown (`aggregator backup DIR`)"
     finding = ok if service.clock() - made_ms < 2 * DAY_MS else note  # as the alert BackupOverdue
     findings.append(finding("backup", f"The last complete backup of this store {made}."))
-    retention, expiring = service.background.maintenance.jobs.retention, list[Finding]()
+    starting = f"expire when the service starts with retention_days={service.settings.retention_days:g}"
     for space in service.articles.index.spaces:
-        found = await spaces.count_articles(store, space, spaces.StoredSpace())
+        jobs = service.background.maintenance.jobs
+        found, is_much = await jobs.retention.preview(space, service.clock())
         total += found.articles
         if found.articles:
             span = f"arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"
-            findings.append(ok("index", f"{space}: about {found.articles} texts, {span}."))
-            if what := await retention.expiring(space, service.clock()):
-                expiring.append(note("index", f"{what}, when the service starts with it."))
-    few = f"articles of one day at most expire; retention_days is {service.settings.retention_days:g}."
-    findings += expiring or [ok("index", f"When the service starts with these settings, {few}")]
+            expiring = f"about {found.expiring} of {found.articles} {starting}"
+            sentence = f"{space}: about {found.articles} texts, {span}; {expiring}."
+            findings.append((note if is_much else ok)("index", sentence))
     if total >= MIN_TEXTS_FOR_MEMORY_RATIO:
         per_text = f"{(await store.info()).memory_bytes / total:,.0f}"
         findings.append(ok("index", f"{per_text} bytes of memory per stored text, including the fixed part."))

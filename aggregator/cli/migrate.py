@@ -177,7 +177,7 @@ async def _delete(args: argparse.Namespace, settings: Settings) -> int:
             others = ", ".join(sorted(registry.keys() - used))
             stored = f"those not in use are {others}" if others else "every index is in use"
             raise ConfigurationError(f"index: the store holds no index {args.delete}; {stored}.")
-        found = await spaces.count_articles(service.store, args.delete, registry[args.delete])
+        found = await spaces.count_articles(service.store, args.delete)
         span = f", arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"
         question = f"{args.delete}: about {found.articles} articles{span if found.articles else ''}"
         question += spaces.STREAM_READ if args.delete in await foreign.leftovers() else ""

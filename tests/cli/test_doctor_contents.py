@@ -144,11 +144,11 @@ def test_corrupt_values_are_reported(
 
 
 @pytest.mark.parametrize("has_expired_before", [True, False])
-@pytest.mark.parametrize(("days_passed", "expires"), [(29, False), (60, True)])
+@pytest.mark.parametrize(("days_passed", "expires"), [(29, False), (31.5, True), (60, True)])
 async def test_what_expires_is_said_before_the_start(
-    days_passed: int, expires: bool, has_expired_before: bool
+    days_passed: float, expires: bool, has_expired_before: bool
 ) -> None:
-    """With a shorter retention than that of the service, or after a long pause; not if nothing is so old."""
+    """In numbers; a note for over half, or for that of over a day: a shorter retention, a pause."""
     clock_ms = wall_clock_ms()
     async with open_service(
         Settings(store_url="memory", retention_days=30), clock=lambda: clock_ms
@@ -157,15 +157,14 @@ async def test_what_expires_is_said_before_the_start(
         (space,) = (space for space in service.articles.index.spaces if space.startswith("xx."))
         if has_expired_before:  # not with a service that kept all
             await service.background.maintenance.jobs.retention.expire(space, clock_ms)
-        clock_ms += days_passed * DAY_MS
+        clock_ms += round(days_passed * DAY_MS)
         findings = await _check_index(service)
 
-    (said,) = [finding.sentence for finding in findings if "retention_days is 30" in finding.sentence]
-    if expires:
-        assert said.startswith(f"{space}: what arrived from ")
-        assert said.endswith(" expires; retention_days is 30, when the service starts with it.")
-    else:
-        assert "articles of one day at most expire" in said
+    (said,) = [finding for finding in findings if "retention_days" in finding.sentence]
+    assert said.mark == ("note" if expires else "ok")
+    assert said.sentence.startswith(f"{space}: about 1 texts, arrived ")
+    when = "when the service starts with retention_days=30."
+    assert said.sentence.endswith(f"; about {expires:d} of 1 expire {when}")
 
 
 def test_untrusted_sources_are_listed(

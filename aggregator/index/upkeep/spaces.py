@@ -9,7 +9,7 @@ completely to covered spaces (``covered_spaces``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
@@ -102,13 +102,14 @@ async def space_version(store: Store, space: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ForeignSpace:
-    """A space that is not read: about how many articles it has, and when the first and last arrived."""
+    """About how many articles a space has, ``expiring`` ones too, and when the first and last arrived."""
 
     space: str
-    entry: StoredSpace
-    articles: int
+    articles: int = 0
     oldest_ms: int = 0
     newest_ms: int = 0
+    expiring: int = 0
+    entry: StoredSpace = field(default_factory=StoredSpace)
 
 
 class ForeignIndex:
@@ -231,15 +232,15 @@ class ForeignIndex:
         now_ms = self._clock()
         counted_ms, counted = self._counted.get(space, (-RECOUNT_INTERVAL_MS, None))
         if counted is None or counted.entry != entry or now_ms - counted_ms >= RECOUNT_INTERVAL_MS:
-            counted = await count_articles(self._store, space, entry)
+            counted = replace(await count_articles(self._store, space), entry=entry)
             self._counted[space] = now_ms, counted
         return counted
 
 
-async def count_articles(store: Store, space: str, entry: StoredSpace) -> ForeignSpace:
+async def count_articles(store: Store, space: str, floor: int = 0) -> ForeignSpace:
     """The articles of a space, above ``PROBED_RECORDS`` estimated from a sample.
 
-    Exact copies that share entries are not counted.
+    ``expiring``: those below ``floor``. Exact copies that share entries are not counted.
     """
     step = SAMPLING_STEP
     numbers = await _posted_numbers(store, space, step)
@@ -251,9 +252,10 @@ async def count_articles(store: Store, space: str, entry: StoredSpace) -> Foreig
     records = await store.read([keys.record(space, number) for number in probed.tolist()])
     stored = [number for number, record in zip(probed.tolist(), records, strict=True) if record]
     if not stored:
-        return ForeignSpace(space, entry, 0)
+        return ForeignSpace(space)
     articles = max(1, round(step * len(numbers) * len(stored) / len(probed)))
-    return ForeignSpace(space, entry, articles, arrival_ms_of(stored[0]), arrival_ms_of(stored[-1]))
+    expiring = round(articles * sum(number < floor for number in stored) / len(stored))
+    return ForeignSpace(space, articles, arrival_ms_of(stored[0]), arrival_ms_of(stored[-1]), expiring)
 
 
 async def _posted_numbers(store: Store, space: str, step: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
@@ -266,7 +268,8 @@ async def _posted_numbers(store: Store, space: str, step: int) -> np.ndarray[tup
         async for bucket in scan_block(store, tag, step):
             whole = bucket[: len(bucket) // entry_bytes * entry_bytes]
             found.append(decode_numbers(whole, PLAN.remainder_bytes))
-    return distinct(np.concatenate(found))
+    numbers = distinct(np.concatenate(found))
+    return numbers[numbers >= head.floor]
 
 
 async def delete_space(store: Store, space: str) -> int:

@@ -63,14 +63,16 @@ async def check_contents(settings: Settings) -> list[Finding]:
 async def check_unread(service: Service) -> list[Finding]:
     """Indexes that the settings do not read: a fault if they hold articles that no other index has."""
     unread = service.articles.foreign_index
-    used = await unread.used_elsewhere()
-    code = errors.EXIT_CONFIGURATION_ERROR
-    findings = [wrong("index", f"{spaces.OTHER_SETTINGS.format(space)}.", code) for space in used]
+    findings, used = list[Finding](), await unread.used_elsewhere()
+    copied = await unread.leftovers()
+    for space, left_s in used.items():
+        finding = note if space in copied else partial(wrong, code=errors.EXIT_CONFIGURATION_ERROR)
+        findings.append(finding("index", f"{spaces.OTHER_SETTINGS.format(space, left_s)}."))
     for found in (found for found in await unread.find() if found.space not in used):
         findings.append(wrong("index", unread.sentence(found), errors.EXIT_PARTIAL_FAILURE))
         if directory := found.entry.models_dir:
             findings.append(note("index", f"{found.space} was written with models_dir={directory}."))
-    for space in await unread.leftovers():
+    for space in (space for space in copied if space not in used):
         remedy = f"`aggregator migrate --delete {space}` frees its memory"
         findings.append(
             note("index", f"{space} is left over from a migration: {remedy}{spaces.STREAM_READ}.")

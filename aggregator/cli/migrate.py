@@ -52,8 +52,9 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     async with open_service(with_running_store_url(settings, creates=False)) as service:
         unread = [found.space for found in await service.articles.foreign_index.find()]
         if not unread and not is_migrating:
-            if used := ", ".join(await service.articles.foreign_index.used_elsewhere()):
-                raise ConfigurationError(f"models_dir: {spaces.OTHER_SETTINGS.format(used)}.")
+            if used := await service.articles.foreign_index.used_elsewhere():
+                problem = spaces.OTHER_SETTINGS.format(", ".join(used), max(used.values()))
+                raise ConfigurationError(f"models_dir: {problem}.")
             former = await service.articles.foreign_index.leftovers()
             print("Nothing to copy. A change of model has these steps:", file=sys.stderr)
             _print_steps(4 if former else 0, settings, *former)

@@ -12,9 +12,12 @@ import pytest
 from aggregator.app import open_service
 from aggregator.auth.api_keys import API_KEYS_KEY, ApiKeys
 from aggregator.cli import main
-from aggregator.cli.doctor_contents import _check_index
+from aggregator.cli.doctor_contents import _check_index, check_unread, note, wrong
 from aggregator.domain import Article
+from aggregator.errors import EXIT_CONFIGURATION_ERROR
 from aggregator.events.webhooks.outbox import OUTBOX_KEY
+from aggregator.index import keys
+from aggregator.index.upkeep.spaces import StoredSpace, registry_of
 from aggregator.settings import Settings
 from aggregator.store.base import Put
 from aggregator.time_units import DAY_MS, wall_clock_ms
@@ -165,6 +168,23 @@ async def test_what_expires_is_said_before_the_start(
     assert said.sentence.startswith(f"{space}: about 1 texts, arrived ")
     when = "when the service starts with retention_days=30."
     assert said.sentence.endswith(f"; about {expires:d} of 1 expire {when}")
+
+
+@pytest.mark.parametrize("is_copied", [True, False])
+async def test_the_mark_of_another_service_is_wrong_unless_its_index_is_copied(
+    is_copied: bool,
+) -> None:
+    """After a migration the service of before has just ended: a note, with the seconds until that shows."""
+    now_ms, former = wall_clock_ms(), "xx.former"
+    async with open_service(Settings(store_url="memory"), clock=lambda: now_ms) as service:
+        copied_to = tuple(service.articles.index.spaces) if is_copied else ()
+        await service.articles.foreign_index.register()
+        await registry_of(service.store).edit(lambda old: old | {former: StoredSpace(copied_to=copied_to)})
+        await service.store.put([Put(keys.SPACE_USE_PREFIX + former.encode(), b"%d" % (now_ms - 20_000))])
+        (finding,) = await check_unread(service)
+
+    used = f"{former} is used by a service with other settings; if it has ended since, repeat this in 40 s."
+    assert finding == (note("index", used) if is_copied else wrong("index", used, EXIT_CONFIGURATION_ERROR))
 
 
 def test_untrusted_sources_are_listed(

@@ -31,7 +31,7 @@ RECOUNT_INTERVAL_MS = USE_TTL_MS = MINUTE_MS
 SAMPLING_STEP = 64
 MIN_SAMPLED_ARTICLES = 200  # with fewer, all buckets are read
 STREAM_READ = "; within 8 days of the switch this makes /sources and audit lose the days before for good"
-OTHER_SETTINGS = "{} is used by a service with other settings; if it has ended since, repeat this in a minute"
+OTHER_SETTINGS = "{} is used by a service with other settings; if it has ended since, repeat this in {} s"
 PROBED_RECORDS = 2_000  # with no more articles the count is exact
 
 
@@ -153,7 +153,8 @@ class ForeignIndex:
 
     async def record_use(self) -> None:
         """For each process that serves, ready or not, more often than every ``USE_TTL_MS``."""
-        await self._store.put([Put(keys.SPACE_USE_PREFIX + s.encode(), b"", USE_TTL_MS) for s in self._own])
+        mark = b"%d" % self._clock()
+        await self._store.put([Put(keys.SPACE_USE_PREFIX + s.encode(), mark, USE_TTL_MS) for s in self._own])
 
     async def record_writes(self) -> None:
         """For processes that store articles: copies of the serving spaces elsewhere become incomplete."""
@@ -187,21 +188,23 @@ class ForeignIndex:
         return [found for found in unread if found.articles]
 
     async def leftovers(self) -> list[str]:
-        """The spaces that no service reads or needs: another space contains all their articles."""
-        used = {*self._own, *await self.used_elsewhere()}
-        return [space for space in await leftovers(self._store, self._read) if space not in used]
+        """Other spaces whose articles are all in the own ones; a service may still use them."""
+        return [space for space in await leftovers(self._store, self._read) if space not in self._own]
 
-    async def used_elsewhere(self) -> list[str]:
-        """Other spaces that a running service uses, or the last one wrote to (migration, full store)."""
+    async def used_elsewhere(self) -> dict[str, int]:
+        """Other spaces that a running service uses, or the last one wrote to (migration, full store).
+
+        Their values are the seconds until the mark of a service that has ended expires.
+        """
         entries = sorted((await registry_of(self._store).read()).items())
         uses = await self._store.read([keys.SPACE_USE_PREFIX + space.encode() for space, _ in entries])
-        is_full = not (await self._store.info()).ready
-        return [
-            space
+        is_full, expired_ms = not (await self._store.info()).ready, self._clock() - USE_TTL_MS
+        return {
+            space: max(1, -((expired_ms - int(use)) // 1000)) if use else USE_TTL_MS // 1000
             for (space, e), use in zip(entries, uses, strict=True)
             if space not in self._own
             and (use is not None or (e.written and (is_full or (e.copied_to and not e.copied_version))))
-        ]
+        }
 
     def sentence(self, foreign: ForeignSpace) -> str:
         """What is stored, which setting reads it, and what to do; no path, since every client may read it."""

@@ -61,10 +61,6 @@ def _is_url(url: str, schemes: Sequence[str] = ("http", "https")) -> bool:
         return False
 
 
-def _is_smtp_url(url: str) -> bool:
-    return _is_url(url, ("smtp", "smtps")) and urlsplit(url)[2:4] in (("", ""), ("/", ""))
-
-
 def _is_store_url(url: str) -> bool:
     scheme, separator, rest = url.partition("://")
     # redis-py accepts a user name and password before the path and takes anything else for a host.
@@ -138,7 +134,7 @@ class Settings:
         "",
         "Mail server for notifications of desks: smtp://USER:PASSWORD@HOST:587 (STARTTLS if offered, no "
         "password without it) or smtps://...; empty: no e-mail.",
-        lambda v: not v or _is_smtp_url(v),
+        lambda v: not v or (_is_url(v, ("smtp", "smtps")) and urlsplit(v)[2:4] in (("", ""), ("/", ""))),
         "smtp://HOST:PORT or smtps://HOST:PORT, with USER:PASSWORD@ if needed",
         secret=True,
     )

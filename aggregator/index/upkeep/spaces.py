@@ -245,11 +245,10 @@ async def count_articles(store: Store, space: str, floor: int = 0) -> ForeignSpa
 
     ``expiring``: those below ``floor``. Exact copies that share entries are not counted.
     """
-    step = SAMPLING_STEP
-    numbers = await _posted_numbers(store, space, step)
-    if len(numbers) < MIN_SAMPLED_ARTICLES:
-        step = 1
+    for step in (SAMPLING_STEP, 1):
         numbers = await _posted_numbers(store, space, step)
+        if len(numbers) >= MIN_SAMPLED_ARTICLES:
+            break
     # Entries of articles that have left or expired remain: those that have a record are stored.
     probed = numbers[np.linspace(0, len(numbers) - 1, min(PROBED_RECORDS, len(numbers))).astype(int)]
     records = await store.read([keys.record(space, number) for number in probed.tolist()])

@@ -118,10 +118,10 @@ def choose(
     pool = [(*each, interest) for interest, own in enumerate(interests) for each in distinct(own)[:most]]
     once = [shown_once(found.group, found.record) for _, found, _ in pool]
     vectors = unit_vectors([(f.record.terms, f.record.minor_terms) for _, f, _ in pool if diversity])
-    nearest, places = np.zeros(len(pool)), Counter[int]()
+    near, places = np.zeros(len(pool)), Counter[int]()
     chosen, left = list[ScoredArticle](), list(range(len(pool)))
     while left and len(chosen) < limit:
-        shrunk = np.log2(np.maximum(1 - diversity * nearest, _SMALLEST))
+        shrunk = np.log2(np.maximum(1 - diversity * near, _SMALLEST))
         open_ = {pool[i][2] for i in left}
         turn = max(open_, key=lambda k: (not places[k], weights[k] / (places[k] + 1), -k))
         best = max((i for i in left if pool[i][2] == turn), key=lambda i: (pool[i][0] + shrunk[i], -i))
@@ -129,7 +129,7 @@ def choose(
         chosen.append(pool[best][1])
         left = [i for i in left if once[i].isdisjoint(once[best])]
         if diversity:
-            nearest = np.maximum(nearest, vectors @ vectors[best])
+            near = np.maximum(near, vectors[:, at := vectors[best] > 0] @ vectors[best, at])  # 9 -> 0.3 ms
     return chosen
 
 

@@ -110,7 +110,7 @@ async def test_articles_of_other_settings_are_reported_and_carried_over(
             detail = json.loads(body)["detail"]
             assert status == 503
             assert "The store holds about 300 articles (arrived 2" in detail
-            assert "another models_dir, which" in detail
+            assert "another models_dir, which a note of `aggregator doctor` names" in detail
             assert "restart this service with migration_models_dir set" in detail
             assert str(tmp_path) not in detail
             assert "`aggregator migrate`" in detail

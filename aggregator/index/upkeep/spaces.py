@@ -226,7 +226,7 @@ class ForeignIndex:
             return f"version {entry.program or 'unknown'} wrote it with another recipe of text analysis"
         if entry.model == own.model:
             return "an earlier version of these settings reads it"
-        where = "another models_dir, which `aggregator doctor` shows"
+        where = "another models_dir, which a note of `aggregator doctor` names"
         where = where if entry.models_dir else "an unset models_dir"
         migrating = "if a migration is under way, restart this service with migration_models_dir set"
         return f"{where} (model {entry.model}, version {entry.program or 'unknown'}) reads it ({migrating})"

@@ -320,13 +320,13 @@ def _former_article(case: _Decision, *, is_copy: bool) -> ReplacedArticle | None
 
 
 def _is_repeat(case: _Decision, current: BindingSnapshot) -> bool:
-    """The same text, unless its source becomes known; from another source it changes nothing."""
-    source, record = as_sent(case.pending.article).source, case.snapshot.record(current.binding.number)
-    return current.binding.text_hash == case.pending.analysis.text_hash and (
-        not source
-        or source_hash(source) == current.binding.source
-        or (record is not None and is_other_source(case.pending.article, record))
-    )
+    """The same text and headline, unless its source becomes known; another source's changes nothing."""
+    sent, record = as_sent(case.pending.article), case.snapshot.record(current.binding.number)
+    is_foreign = record is not None and is_other_source(case.pending.article, record)
+    is_titled = record is not None and sent.title not in ("", record.title)
+    is_known = not sent.source or source_hash(sent.source) == current.binding.source
+    is_same = current.binding.text_hash == case.pending.analysis.text_hash
+    return is_same and (is_foreign or (is_known and not is_titled))
 
 
 def _with_problems(record: ArticleRecord, sent: PendingArticle) -> ArticleRecord:

@@ -285,13 +285,15 @@ async def test_a_repeat_has_the_problems_of_the_first_answer(newsroom: Core) -> 
 
 
 async def test_metadata_of_a_repeat_is_refreshed(newsroom: Core) -> None:
-    """A changed headline is stored and makes no second version; metadata left out stays."""
+    """Metadata left out stays; another headline is a later version, of the same article."""
     await newsroom.post("a", story(1), title="Old headline", source="one")
-    again = await newsroom.post("a", story(1), title="New headline")
+    for title, is_stored in (("Old headline", False), ("", False), ("New headline", True)):
+        again = await newsroom.post("a", story(1), title=title)
 
-    record = (await newsroom.index.articles.get("a")).record
-    assert again.stored is False
-    assert (record.title, record.source) == ("New headline", "one")
+        record = (await newsroom.index.articles.get("a")).record
+        assert (again.stored, again.created, again.outcome.verdict) == (is_stored, False, "new")
+        assert (record.title, record.source) == (title or "Old headline", "one")
+        assert (record.number > record.first_version) is is_stored
 
 
 async def test_delete_promotes_the_earliest_copy(newsroom: Core) -> None:

@@ -260,7 +260,7 @@ def copy_metadata(source: ArticleRecord, target: ArticleRecord) -> ArticleRecord
 class Match:
     """The stored article that a duplicate repeats, and the rule that matched.
 
-    ``canonical_id`` is the first article of its group. ``overlap``: None if not computed.
+    ``canonical_id``: first one of its group. ``overlap``: None if not computed. ``words``: 0 if not known.
     """
 
     id: str
@@ -270,6 +270,7 @@ class Match:
     distance: int
     overlap: float | None
     rule: MatchRule
+    words: int = 0
 
 
 @dataclass(frozen=True, slots=True)

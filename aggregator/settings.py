@@ -11,7 +11,7 @@ import difflib
 import ipaddress
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -53,7 +53,7 @@ def _auto_or(low: int, high: int) -> dict[str, Any]:
     }
 
 
-def _is_url(url: str, schemes: Sequence[str] = ("http", "https")) -> bool:
+def _is_url(url: str, *schemes: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
@@ -61,16 +61,13 @@ def _is_url(url: str, schemes: Sequence[str] = ("http", "https")) -> bool:
         return False
 
 
-def _is_store_url(url: str) -> bool:
-    scheme, separator, rest = url.partition("://")
-    # redis-py accepts a user name and password before the path and takes anything else for a host.
-    is_location = scheme != "unix" or rest.partition("/")[0][-1:] in ("", "@")
-    return bool(separator and rest and scheme in STORE_SCHEMES and is_location)
+def _is_http_url(url: str) -> bool:
+    return _is_url(url, "http", "https")
 
 
 def _is_origin(text: str) -> bool:
     scheme, _, rest = text.rstrip("/").partition("://")
-    return scheme in ("http", "https") and bool(rest) and not set(rest) & set("/?#@ *") and _is_url(text)
+    return scheme in ("http", "https") and bool(rest) and not set(rest) & set("/?#@ *") and _is_http_url(text)
 
 
 def _are_networks(text: str) -> bool:
@@ -105,7 +102,7 @@ class Settings:
         "Public address of the service, for links in feeds and webhooks, with the path below which a proxy "
         "serves it, if any; empty: the address of each request if it is loopback, the connection's own or in "
         "allowed_hosts, else relative links.",
-        lambda v: not v or _is_url(v),
+        lambda v: not v or _is_http_url(v),
         "an http:// or https:// address",
     )
     allowed_hosts: str = _option(
@@ -134,8 +131,6 @@ class Settings:
         "",
         "Mail server for notifications of desks: smtp://USER:PASSWORD@HOST:587 (STARTTLS if offered, no "
         "password without it) or smtps://...; empty: no e-mail.",
-        lambda v: not v or (_is_url(v, ("smtp", "smtps")) and urlsplit(v)[2:4] in (("", ""), ("/", ""))),
-        "smtp://HOST:PORT or smtps://HOST:PORT, with USER:PASSWORD@ if needed",
         secret=True,
     )
     smtp_sender: str = _option(
@@ -152,8 +147,6 @@ class Settings:
         "",
         "URL of a Redis >= 7 or Valkey server (redis://, rediss://, redis+cluster://, redis+sentinel://, "
         "unix://), or memory; empty: embedded store. REDIS_URL is read too.",
-        lambda v: v in ("", "memory") or _is_store_url(v),
-        f"memory, {', '.join(f'{s}://...' for s in STORE_SCHEMES[:-1])} or unix:///run/valkey.sock",
         secret=True,
     )
     appendfsync: str = _option(
@@ -321,7 +314,7 @@ class Settings:
     sign_out_url: str = _option(
         "",
         "Address that ends the user's session at the proxy; signing out leads there.",
-        lambda v: not v or _is_url(v),
+        lambda v: not v or _is_http_url(v),
         "an http:// or https:// address",
     )
     rate_limit_per_second: float = _option(
@@ -460,6 +453,16 @@ def _check_combinations(settings: Settings) -> list[str]:
             f"related_bits ({settings.related_bits}) must not be below "
             f"duplicate_bits ({settings.duplicate_bits})."
         )
+    url = settings.store_url
+    scheme, separator, rest = url.partition("://")
+    if url not in ("", "memory") and not (separator and rest and scheme in STORE_SCHEMES):
+        expected = ", ".join(f"{scheme}://..." for scheme in STORE_SCHEMES)
+        problems.append(f"store_url: expected memory or one of {expected}.")
+    parts = urlsplit(settings.smtp_url) if _is_url(settings.smtp_url, "smtp", "smtps") else None
+    if settings.smtp_url and (parts is None or parts.path not in ("", "/") or parts.query):
+        problems.append(
+            "smtp_url: expected smtp://HOST:PORT or smtps://HOST:PORT, with USER:PASSWORD@ if needed."
+        )
     if bool(settings.smtp_url) != bool(settings.smtp_sender):
         problems.append("smtp_url and smtp_sender: set both, or neither.")
     given = (settings.user_header, settings.user_roles, settings.trusted_proxies)
@@ -469,6 +472,10 @@ def _check_combinations(settings: Settings) -> list[str]:
         problems.append("user_roles and user_groups_header: need user_header, which names the user.")
     if settings.user_header and settings.auth_disabled:
         problems.append("user_header and auth_disabled: set one of them.")
+    before_path = rest.partition("/")[0]
+    # redis-py accepts a user name and password before the path and takes anything else for a host.
+    if scheme == "unix" and before_path and not before_path.endswith("@"):
+        problems.append("store_url: expected the absolute path of the socket, as in unix:///run/valkey.sock.")
     return problems
 
 

@@ -41,7 +41,6 @@ def test_redis_url_is_read_with_lower_precedence() -> None:
     assert load(own).store_url == "redis://b:6379/0"
     assert load(own, {"store_url": ""}).store_url == ""
     assert load({"REDIS_URL": ""}).store_url == ""
-    assert problems({"REDIS_URL": "a:6379"})[0].startswith("REDIS_URL: the value must be memory, redis://")
 
 
 def test_all_problems_are_reported_in_one_error_with_their_origin() -> None:
@@ -79,8 +78,6 @@ def test_all_problems_are_reported_in_one_error_with_their_origin() -> None:
         ("public_url", "news.example"),
         ("public_url", "https://"),
         ("public_url", "https://[news"),
-        ("smtp_url", "smtp://mail.example/path"),
-        ("smtp_url", "http://mail.example"),
         ("public_url", "https://news.example:port"),
     ],
 )
@@ -145,5 +142,5 @@ def test_a_unix_socket_needs_an_absolute_path() -> None:
     """redis-py takes the first part of a relative path for a host; only user and password may precede it."""
     for whole in ("unix:///run/a.sock", "unix://me:geheim@/run/a.sock?db=1"):
         assert load({}, {"store_url": whole}).store_url == whole
-    with pytest.raises(ConfigurationError, match=r"or unix:///run/valkey\.sock"):
+    with pytest.raises(ConfigurationError, match=r"expected the absolute path of the socket"):
         load({}, {"store_url": "unix://var/store.sock"})

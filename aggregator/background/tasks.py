@@ -25,7 +25,7 @@ from aggregator.index.article_stream import ArticleStream
 from aggregator.index.snapshot import SketchWidth
 from aggregator.index.upkeep.clock_guard import ClockGuard
 from aggregator.index.upkeep.maintenance import SegmentMaintenance
-from aggregator.index.upkeep.spaces import count_articles
+from aggregator.index.upkeep.spaces import StoredSpace, count_articles
 from aggregator.store.base import Store
 from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.store.periodic_task import PeriodicTask
@@ -171,7 +171,7 @@ async def measure_space(index: Index, space: str) -> SpaceStatistics:
     """Statistics of a space as it is stored now. Raises StoreUnavailable."""
     await index.segments.refresh(space)
     stack = (await index.segments.read({space: ()})).stacks[space]
-    found = await count_articles(index.store, space)
+    found = await count_articles(index.store, space, StoredSpace())
     return SpaceStatistics(found.articles, found.oldest_ms or None, len(stack.tags), stack.sketch_widths[-1])
 
 

@@ -41,7 +41,7 @@ async def summarize_store(store: Store) -> StoreSummary:
     raw = (await store.read([format_version.FORMAT_KEY]))[0]
     indexes = []
     for name, entry in sorted((await registry_of(store).read()).items()):
-        found = await count_articles(store, name)
+        found = await count_articles(store, name, entry)
         indexes.append(IndexSummary(name, entry.models_dir, found.articles))
     return StoreSummary(raw.decode() if raw else "", indexes, (await store.info()).memory_bytes)
 

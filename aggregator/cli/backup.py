@@ -128,7 +128,7 @@ def _restore(args: argparse.Namespace, settings: Settings, backup: Path, manifes
         if former is not None:
             print(f"The former log is {former}; delete it when it is no longer needed.")
     for directory in sorted({(backup / model.name).parent for model in manifest.models}):
-        print(f"Fitted models are in {directory}: copy them to a directory of your own, for models_dir.")
+        print(f"Fitted models of the backup are in {directory}: models_dir must name them or the same ones.")
     age_ms = now_ms - manifest.created_ms
     if age_ms > MAX_AHEAD_MS:
         print(

@@ -63,16 +63,14 @@ async def check_contents(settings: Settings) -> list[Finding]:
 async def check_unread(service: Service) -> list[Finding]:
     """Indexes that the settings do not read: a fault if they hold articles that no other index has."""
     unread = service.articles.foreign_index
-    findings, used = list[Finding](), await unread.used_elsewhere()
-    copied = await unread.leftovers()
-    for space, left_s in used.items():
-        finding = note if space in copied else partial(wrong, code=errors.EXIT_CONFIGURATION_ERROR)
-        findings.append(finding("index", f"{spaces.OTHER_SETTINGS.format(space, left_s)}."))
+    used = await unread.used_elsewhere()
+    code = errors.EXIT_CONFIGURATION_ERROR
+    findings = [wrong("index", f"{spaces.OTHER_SETTINGS.format(space)}.", code) for space in used]
     for found in (found for found in await unread.find() if found.space not in used):
         findings.append(wrong("index", unread.sentence(found), errors.EXIT_PARTIAL_FAILURE))
         if directory := found.entry.models_dir:
             findings.append(note("index", f"{found.space} was written with models_dir={directory}."))
-    for space in (space for space in copied if space not in used):
+    for space in await unread.leftovers():
         remedy = f"`aggregator migrate --delete {space}` frees its memory"
         findings.append(
             note("index", f"{space} is left over from a migration: {remedy}{spaces.STREAM_READ}.")
@@ -173,16 +171,17 @@ async def _check_index(service: Service) -> list[Finding]:
     made = f"was at {format_minute(made_ms)} UTC" if made_ms else "is unknown (`aggregator backup DIR`)"
     finding = ok if service.clock() - made_ms < 2 * DAY_MS else note  # as the alert BackupOverdue
     findings.append(finding("backup", f"The last complete backup of this store {made}."))
-    starting = f"expire when the service starts with retention_days={service.settings.retention_days:g}"
+    retention, expiring = service.background.maintenance.jobs.retention, list[Finding]()
     for space in service.articles.index.spaces:
-        jobs = service.background.maintenance.jobs
-        found, is_much = await jobs.retention.preview(space, service.clock())
+        found = await spaces.count_articles(store, space, spaces.StoredSpace())
         total += found.articles
         if found.articles:
             span = f"arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"
-            expiring = f"about {found.expiring} of {found.articles} {starting}"
-            sentence = f"{space}: about {found.articles} texts, {span}; {expiring}."
-            findings.append((note if is_much else ok)("index", sentence))
+            findings.append(ok("index", f"{space}: about {found.articles} texts, {span}."))
+            if what := await retention.expiring(space, service.clock()):
+                expiring.append(note("index", f"{what}, when the service starts with it."))
+    few = f"articles of one day at most expire; retention_days is {service.settings.retention_days:g}."
+    findings += expiring or [ok("index", f"When the service starts with these settings, {few}")]
     if total >= MIN_TEXTS_FOR_MEMORY_RATIO:
         per_text = f"{(await store.info()).memory_bytes / total:,.0f}"
         findings.append(ok("index", f"{per_text} bytes of memory per stored text, including the fixed part."))

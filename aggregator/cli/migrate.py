@@ -52,9 +52,8 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     async with open_service(with_running_store_url(settings, creates=False)) as service:
         unread = [found.space for found in await service.articles.foreign_index.find()]
         if not unread and not is_migrating:
-            if used := await service.articles.foreign_index.used_elsewhere():
-                problem = spaces.OTHER_SETTINGS.format(", ".join(used), max(used.values()))
-                raise ConfigurationError(f"models_dir: {problem}.")
+            if used := ", ".join(await service.articles.foreign_index.used_elsewhere()):
+                raise ConfigurationError(f"models_dir: {spaces.OTHER_SETTINGS.format(used)}.")
             former = await service.articles.foreign_index.leftovers()
             print("Nothing to copy. A change of model has these steps:", file=sys.stderr)
             _print_steps(4 if former else 0, settings, *former)
@@ -178,7 +177,7 @@ async def _delete(args: argparse.Namespace, settings: Settings) -> int:
             others = ", ".join(sorted(registry.keys() - used))
             stored = f"those not in use are {others}" if others else "every index is in use"
             raise ConfigurationError(f"index: the store holds no index {args.delete}; {stored}.")
-        found = await spaces.count_articles(service.store, args.delete)
+        found = await spaces.count_articles(service.store, args.delete, registry[args.delete])
         span = f", arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"
         question = f"{args.delete}: about {found.articles} articles{span if found.articles else ''}"
         question += spaces.STREAM_READ if args.delete in await foreign.leftovers() else ""

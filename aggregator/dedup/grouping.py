@@ -15,8 +15,7 @@ from aggregator.dedup.verdict import Candidate, compare_pair, cosine, headline_s
 from aggregator.domain import ArticleRecord, Outcome
 
 IsCopy = Callable[[ArticleRecord, ArticleRecord], bool]  # the later and the earlier one
-# One that left a group is compared with so many others that left it, the latest.
-MAX_COMPARED = 32
+MAX_COMPARED = 32  # one that left a group is compared with so many others that left it, the latest
 
 
 def unite(

@@ -94,6 +94,7 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
         distance=best.evidence.distance,
         overlap=None if policy.name == "hamming" else round(best.evidence.overlap.containment, 3),
         rule=rule,
+        words=best.record.text_words,
     )
     return Outcome("duplicate", match.distance, match, keep=False, text_is_article=is_article)
 

@@ -53,6 +53,7 @@ class _MatchRow(msgspec.Struct, frozen=True, array_like=True):
     distance: int
     overlap: float | None
     rule: MatchRule
+    words: int = 0
 
 
 class _BindingRow(msgspec.Struct, frozen=True, array_like=True):
@@ -113,6 +114,7 @@ def encode_binding(binding: Binding) -> bytes:
             distance=match.distance,
             overlap=match.overlap,
             rule=match.rule,
+            words=match.words,
         ),
         source=binding.source,
     )
@@ -133,6 +135,7 @@ def decode_binding(data: bytes) -> Binding:
             distance=stored.distance,
             overlap=stored.overlap,
             rule=stored.rule,
+            words=stored.words,
         )
     first_version = row.number if row.first_version is None else row.first_version
     outcome = Outcome(

@@ -23,10 +23,8 @@ from aggregator.index import Snapshot
 from aggregator.index.bindings import bindings_under, is_owned
 from aggregator.ingest.commit import PendingArticle
 
-# Of the shingles of the shorter text, without those of its headline.
-COMMON_SHARE = 0.25
-# A text of fewer shingles is a headline: then headlines are compared.
-MIN_SHINGLES = 8
+COMMON_SHARE = 0.25  # of the shingles of the shorter text, without those of its headline
+MIN_SHINGLES = 8  # a text of fewer shingles is a headline: then headlines are compared
 MIN_HEADLINE_SIMILARITY = 0.4
 
 

@@ -19,10 +19,8 @@ from aggregator.store.base import Put, Store
 
 # About the duration of one interactive request without other load: bulk work yields to it for this time.
 MAX_WAIT_S = 0.005
-# Seconds of pause per second of work while interactive articles arrive.
-PAUSE_RATIO = 1.0
-# The pause shrinks to 0 over this time after the newest interactive article.
-QUIET_AFTER_S = 10.0
+PAUSE_RATIO = 1.0  # seconds of pause per second of work while interactive articles arrive
+QUIET_AFTER_S = 10.0  # the pause shrinks to 0 over this time after the newest interactive article
 MAX_PAUSE_S = 0.25
 # Articles looked up and committed in one slice: the longest that an interactive article waits for.
 SLICE_ARTICLES = 8

@@ -37,8 +37,7 @@ from aggregator.ingest.load_control import LoadControl, throttled_slice
 from aggregator.ingest.pipeline import SEQUENTIAL, BatchPipeline, Execution, continue_at_once
 
 BATCH_ARTICLES = 32  # larger ones delay interactive articles more and save little
-# Analysis batch while interactive articles arrive (one worker of the pool).
-ANALYSIS_SLICE_ARTICLES = 16
+ANALYSIS_SLICE_ARTICLES = 16  # analysis batch while interactive articles arrive (one worker of the pool)
 # Articles committed before the throttle is consulted again (about 0.3 s of work).
 MAX_UNTHROTTLED_ARTICLES = 1024
 E = TypeVar("E", bound=Exception)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Literal
 
-from aggregator.domain import ArticleRecord
-from aggregator.index import Index
+from aggregator.domain import ArticleRecord, arrival_ms_of
+from aggregator.index import Index, StoredArticle
 from aggregator.index.codec.record_codec import decompress_text
 from aggregator.provenance.directory import SourceDirectory
 from aggregator.provenance.lineage import Changes, Lineage, Publication, Step, changes_between, trace
@@ -28,6 +28,7 @@ class OutletEntry:
 
     "headline": only headlines are known; "doubtful": all are.
     ``original``: the first publication of its text or headline, if that is another outlet's.
+    ``copied_ms``, ``copied_words``: of the version of it that this repeats, as far as known, else 0.
     """
 
     publication: Publication
@@ -35,6 +36,8 @@ class OutletEntry:
     articles: int
     kind: OutletKind
     original: Publication | None = None
+    copied_ms: int = 0
+    copied_words: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,10 @@ class ProvenanceQueries:
         several.sort(key=lambda text: (-len(text.sources), text.first.order))
         return EventProvenance(
             first,
-            tuple(_outlet_entry(own, in_order[0], first, texts_of, doubtful) for own in by_outlet.values()),
+            tuple(
+                _outlet_entry(own, in_order[0], first, texts_of, doubtful, stored)
+                for own in by_outlet.values()
+            ),
             tuple([await self._with_changes(text) for text in several]),
             tuple(repeats),
             len(in_order),
@@ -141,6 +147,7 @@ def _changes_of(step: Step, steps: Sequence[Step], texts: dict[int, str]) -> Cha
 def _outlet_entry(
     own: Sequence[Publication], earliest: Publication, first: Publication | None,
     texts_of: Mapping[int, tuple[Publication, Publication]], doubtful: Collection[str],
+    stored: Mapping[str, StoredArticle],
 ) -> OutletEntry:  # fmt: skip
     """The entry of an outlet with these publications, in order; ``texts_of``: each text and its first."""
     publication, (text, original) = own[0], texts_of[own[0].record.number]
@@ -149,4 +156,12 @@ def _outlet_entry(
     kind = "headline" if not (publication.has_text and original.has_text) else "own" if is_own else kind
     kind = "doubtful" if publication.record.id in doubtful else "first" if publication is first else kind
     lag_ms = publication.at_ms - earliest.at_ms
-    return OutletEntry(publication, lag_ms, len(own), kind, None if is_own else original)
+    if is_own:
+        return OutletEntry(publication, lag_ms, len(own), kind)
+    words = 0 if original.updated_ms > publication.at_ms else original.record.text_words
+    match, copied_ms = stored[publication.record.id].outcome.match, original.at_ms
+    if match is not None and match.id == original.record.id:
+        words = match.words or words
+        if match.number > original.record.first_version:
+            copied_ms = arrival_ms_of(match.number)
+    return OutletEntry(publication, lag_ms, len(own), kind, original, copied_ms, words)

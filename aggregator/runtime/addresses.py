@@ -88,7 +88,7 @@ def describe_store(settings: Settings) -> str:
 
 
 def redact_url(url: str) -> str:
-    """``redis://user:secret@host?password=secret&prefix=a:`` -> ``redis://***@host?prefix=a:``.
+    """``redis://user:secret@host?password=secret&prefix=a:`` -> ``redis://NAME:PASSWORD@host?prefix=a:``.
 
     Where a "?" may start the query or be part of a password, nothing after the scheme is shown.
     """
@@ -98,7 +98,7 @@ def redact_url(url: str) -> str:
         return f"{scheme}{separator}(hidden)"
     prefix = re.search(r"(?:^|&)(prefix=[\w.:-]*)(?:&|$)", query)
     _, at, place = before_query.rpartition("@")
-    return f"{scheme}{separator}{at and '***@'}{place}{f'?{prefix[1]}' if prefix else ''}"
+    return f"{scheme}{separator}{at and 'NAME:PASSWORD@'}{place}{f'?{prefix[1]}' if prefix else ''}"
 
 
 def bind_error(settings: Settings, error: OSError) -> ConfigurationError:

@@ -49,7 +49,7 @@ def test_show_masks_secrets(file: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert KEY not in shown and "geheim" not in shown
     assert [line.split() for line in shown.splitlines()] == [
         ["setting", "value", "from"],
-        ["store_url", '"redis://***@db:1/2"', "aggregator.toml:2"],
+        ["store_url", '"redis://NAME:PASSWORD@db:1/2"', "aggregator.toml:2"],
         ["bootstrap_key", '"(set)"', "aggregator.toml:1"],
     ]
 

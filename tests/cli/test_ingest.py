@@ -22,7 +22,6 @@ from aggregator.index import Index
 from aggregator.ingest.load_control import BEACON_KEY
 from aggregator.jsonl import Line
 from aggregator.time_units import HOUR_MS, format_rfc3339
-from aggregator_client import retry_forever
 from tests.cli.helpers import EDITED, ORIGINAL, OTHER, ROWS, article_body, run, write_jsonl
 from tests.support.factories import story
 from tests.support.stores import direct_client, open_patient_store
@@ -179,10 +178,9 @@ def test_batches_are_limited_in_lines_and_bytes() -> None:
 
 @pytest.mark.integration
 def test_an_unreachable_server_is_exit_code_3(
-    tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The message says how to start one."""
-    monkeypatch.setattr(retry_forever, "FIRST_ANSWER_TIMEOUT_S", 0.1)
     articles = write_jsonl(tmp_path / "articles.jsonl", article_body(OTHER))
 
     assert run("ingest", "--server", f"http://127.0.0.1:{free_port}", articles) == 3

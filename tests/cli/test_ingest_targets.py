@@ -60,7 +60,7 @@ def new_verdict(data: bytes) -> bytes:
 def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries have no delay."""
     monkeypatch.setattr(retry_forever, "INITIAL_BACKOFF_S", 0.0)
-    monkeypatch.setattr(retry_forever, "FIRST_ANSWER_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(retry_forever, "FIRST_CONTACT_TIMEOUT_S", 0.2)
 
 
 async def test_a_local_store_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def test_the_embedded_store_of_a_running_service_is_used(
     assert f"next 4. when no return is wanted: set models_dir = {tmp_path}" in served
     assert [f"{invalid}:{number}: " in reported for number in range(1, 4)] == [False, True, True]
     assert re.search(
-        r"xx\.\w+ is used by a service with other settings; if .*, repeat this in (\d\d?) s\.", forgotten
+        r"xx\.\w+ is used by a service with other settings; if .*, repeat this in a minute", forgotten
     )
     assert "--delete" not in forgotten
     assert "1 lines skipped, since their articles are not stored" in reported

@@ -199,8 +199,8 @@ def test_the_group_of_an_expired_article_keeps_its_id() -> None:
 
 
 PINNED = (
-    "049c07c0c41068686868686868686868686868686868a471756179a96475706c69636174650215c0c0c097a4"
-    "7069657204a4706f72740302cb3fedc28f5c28f5c3a76f7665726c6170006ce5fd7e"
+    "049c07c0c41068686868686868686868686868686868a471756179a96475706c69636174650215c0c0c098a4"
+    "7069657204a4706f72740302cb3fedc28f5c28f5c3a76f7665726c61700000658ecaa3"
 )
 MATCHED = Outcome("duplicate", 2, Match("pier", 4, "port", 3, 2, 0.93, "overlap"), True)
 
@@ -255,6 +255,15 @@ def test_the_stored_binding_is_pinned() -> None:
     """Golden value. A first version stores its number once."""
     data = encode_binding(Binding(7, 7, b"h" * 16, "quay", MATCHED))
     assert data.hex() == PINNED
+
+
+def test_a_binding_without_the_words_of_its_match_is_read() -> None:
+    """As stored before matches had them."""
+    former = (
+        "049c07c0c41068686868686868686868686868686868a471756179a96475706c69636174650215c0c0c097a4"
+        "7069657204a4706f72740302cb3fedc28f5c28f5c3a76f7665726c6170006ce5fd7e"
+    )
+    assert decode_binding(bytes.fromhex(former)).outcome == MATCHED
 
 
 def test_bindings_of_the_first_format_are_rejected() -> None:

@@ -37,11 +37,11 @@ def test_a_command_can_be_typed_as_it_is(tmp_path: Path, monkeypatch: pytest.Mon
         "sys.argv", [str(program), "serve", "--config", "my.toml", "--store-url=redis://u:p@a/1"]
     )
     chosen = command("doctor", Settings(store_url="redis://u:p@a/1", data_dir="b"))
-    assert chosen == "`aggregator doctor --config my.toml --store 'redis://***@a/1'`"
+    assert chosen == "`aggregator doctor --config my.toml --store redis://NAME:PASSWORD@a/1`"
     hint = with_options(
         "See `aggregator keys list`; `aggregator fit` fits.", Settings(store_url="redis://a/1")
     )
-    store = "--config my.toml --store 'redis://***@a/1'"
+    store = "--config my.toml --store redis://NAME:PASSWORD@a/1"
     assert hint == f"See `aggregator keys list {store}`; `aggregator fit` fits."
     ingest = "`aggregator ingest FILE --config my.toml --server http://127.0.0.1:9000`"
     assert command("ingest FILE", other) == ingest
@@ -67,7 +67,7 @@ def test_a_hint_repeats_what_chose_store_models_and_address(monkeypatch: pytest.
     )
     monkeypatch.setattr("sys.argv", ["doctor", "--store=redis://a:p@b", "--data-dir=d"])
     assert command("keys list", Settings(store_url="redis://a:p@b", data_dir="d")) == (
-        "`aggregator keys list --store 'redis://***@b' --data-dir d`"
+        "`aggregator keys list --store redis://NAME:PASSWORD@b --data-dir d`"
     )
 
 
@@ -75,8 +75,8 @@ def test_a_password_is_never_printed() -> None:
     """``serve`` prints its store, ``doctor`` the settings."""
     url = "rediss://user:geheim@store.example:6380/0?password=geheim"
 
-    assert redact_url(url) == "rediss://***@store.example:6380/0"
-    assert redact_url("redis://:geheim@store.example") == "redis://***@store.example"
+    assert redact_url(url) == "rediss://NAME:PASSWORD@store.example:6380/0"
+    assert redact_url("redis://:geheim@store.example") == "redis://NAME:PASSWORD@store.example"
     assert "geheim" not in describe_store(Settings(store_url=url))
 
 

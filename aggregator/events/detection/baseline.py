@@ -28,8 +28,7 @@ BUSY_STREAM_DOCUMENTS = 2_000
 # Share of the present volume that articles of earlier days must have for those days to count as known. A feed
 # also lists some articles of the last days when it is first read: those are not all that was published.
 KNOWN_VOLUME_SHARE = 0.3
-# Cannot collide: no term is the empty string, or begins with this character.
-ALL_DOCUMENTS = ""
+ALL_DOCUMENTS = ""  # cannot collide: no term is the empty string, or begins with this character
 
 
 def documents_in(lang: str) -> str:

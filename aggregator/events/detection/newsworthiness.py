@@ -22,18 +22,13 @@ from aggregator.events.detection.items import LATEST_ITEMS, SENTENCE_SHARE, case
 from aggregator.events.detection.model import CHANCE_ITEMS
 from aggregator.time_units import MINUTE_MS
 
-# A burst is news from this probability on.
-MIN_PROBABILITY = 0.6
-# A term, or a word, of the core is in at least this share of the headlines.
-CORE_SHARE = 0.5
-# Multiple of what is usual beyond which more says nothing.
-MAX_EXCESS = 17.0
-# Added to numbers of expected items, of which many are 0.
-SMOOTHING_ITEMS = 0.3
+MIN_PROBABILITY = 0.6  # a burst is news from this probability on
+CORE_SHARE = 0.5  # a term, or a word, of the core is in at least this share of the headlines
+MAX_EXCESS = 17.0  # multiple of what is usual beyond which more says nothing
+SMOOTHING_ITEMS = 0.3  # added to numbers of expected items, of which many are 0
 # A term of general news has at least this rate: 1 % of the articles of the English model hold it.
 KNOWN_RATE = 5e-5
-# A term recurs if this share of the items holds it, and at least CHANCE_ITEMS.
-RECURRING_ITEMS_SHARE = 0.2
+RECURRING_ITEMS_SHARE = 0.2  # a term recurs if this share of the items holds it, and at least CHANCE_ITEMS
 ROUND_MINUTES = 15
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _FUNCTION_WORDS = frozenset(("the", "and", "for", "with", "from", "its", "says"))

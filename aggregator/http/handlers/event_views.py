@@ -134,8 +134,7 @@ def story_out(
 
 ARTICLES_PER_READ = 100
 MAX_KEPT_ARTICLES = 20_000
-# Metadata of an article may change without its event.
-MAX_AGE_MS = 60_000
+MAX_AGE_MS = 60_000  # metadata of an article may change without its event
 CSV_TYPE = "text/csv"
 CSV_COLUMNS = (
     "time", "published_at", "arrived_at", "source", "title", "url", "lang", "doubtful", "id", "copy_of",
@@ -143,8 +142,7 @@ CSV_COLUMNS = (
 )  # fmt: skip
 # A spreadsheet takes a cell that begins with one of these for a formula.
 _FORMULA_START = re.compile(r"^[\s\x00]*[=+\-@|%＝＋－＠]|^[\t\r\n]")
-# Spreadsheets read UTF-8 only behind this mark.
-_BYTE_ORDER_MARK = "\ufeff"
+_BYTE_ORDER_MARK = "\ufeff"  # spreadsheets read UTF-8 only behind this mark
 
 
 class EventItem(msgspec.Struct, frozen=True):

@@ -33,8 +33,7 @@ from aggregator_client.wire import ActedOut, EventDetailOut, EventsOut, Learning
 
 Key = TypeVar("Key")
 Unsigned = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
-# Articles that a report includes in full; it lists the ids of all items.
-MAX_DETAIL_ARTICLES = 50
+MAX_DETAIL_ARTICLES = 50  # articles that a report includes in full; it lists the ids of all items
 MAX_DAY_EVENTS = 500
 # Fields of an action; with "!" required.
 ACTION_FIELDS = {

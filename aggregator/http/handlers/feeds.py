@@ -113,8 +113,7 @@ def _add_element(
 
 HEARTBEAT_S = 15.0
 RETRY_MS = 2000
-# A client that accepts no data for this long is disconnected.
-WRITE_TIMEOUT_S = 30.0
+WRITE_TIMEOUT_S = 30.0  # a client that accepts no data for this long is disconnected
 SSE_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
 
 

@@ -30,8 +30,7 @@ from aggregator_client.wire import doc
 MAX_EVENTS = 100
 MAX_VERDICTS = 40
 TOP_HOURS, MAX_TOP_STORIES, MAX_BUILDING_UP = 4, 10, 5
-# With a filter, the latest articles are taken from so many.
-MAX_FILTERED = 300
+MAX_FILTERED = 300  # with a filter, the latest articles are taken from so many
 
 
 class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
@@ -126,8 +125,7 @@ _LABELS = {
     "term": "Term", "source": "Source", "lang": "Language", "status": "Status", "severity": "State",
     "watch": "Desk or watch",
 }  # fmt: skip
-# Parameters that do not filter events.
-VIEW_PARAMETERS = ("sort", "kiosk")
+VIEW_PARAMETERS = ("sort", "kiosk")  # parameters that do not filter events
 OURS_LABELS = {"yes": "Published by us", "no": "Not published by us yet"}
 
 

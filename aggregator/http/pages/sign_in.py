@@ -15,8 +15,7 @@ from aggregator.http.body import read_form
 from aggregator.http.pages import html_response
 from aggregator_client.wire import doc
 
-# The only body that is read without a key.
-MAX_FORM_BYTES = 32 * 1024
+MAX_FORM_BYTES = 32 * 1024  # the only body that is read without a key
 
 
 class SignInQuery(Struct, forbid_unknown_fields=True):

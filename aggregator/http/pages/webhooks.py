@@ -22,8 +22,7 @@ from aggregator.http.pages.sign_in import safe_redirect_path
 from aggregator.time_units import MINUTE_MS
 from aggregator_client.wire import doc
 
-# A test that takes longer continues; the page shows its result when it is there.
-TEST_WAIT_S = 3.0
+TEST_WAIT_S = 3.0  # a test that takes longer continues; the page shows its result when it is there
 
 _running_tests: set[asyncio.Task[DeliveryResult]] = set()
 TargetState = Literal["unused", "working", "failing", "paused"]

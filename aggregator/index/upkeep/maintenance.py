@@ -17,9 +17,9 @@ from aggregator.index.bindings import decode_binding
 from aggregator.index.segments import FLOOR_STEPS_PER_RETENTION, Retention, Segments, decode_samples
 from aggregator.index.upkeep.compaction import Compactor
 from aggregator.index.upkeep.sketch_rehash import SketchRehash
-from aggregator.index.upkeep.spaces import ForeignSpace, count_articles
+from aggregator.index.upkeep.spaces import StoredSpace, count_articles
 from aggregator.store.base import Delete, Store, Transaction, ValueEquals
-from aggregator.time_units import DAY_MS
+from aggregator.time_units import DAY_MS, format_minute
 
 log = logging.getLogger("aggregator.maintenance")
 STREAM_RETENTION_MS = 8 * DAY_MS  # longer than the event detector looks back
@@ -37,12 +37,18 @@ class RetentionJob:
         self._retention = retention
         self.segments_dropped = 0
 
-    async def preview(self, space: str, trusted_ms: int) -> tuple[ForeignSpace, bool]:
-        """What expires as the floor rises, and whether it is much: over half, or that of over a day."""
-        floor = self._retention.floor_at(trusted_ms)
-        found = await count_articles(self._store, space, floor)
-        span_ms = arrival_ms_of(floor) - found.oldest_ms if found.articles else 0
-        return found, 2 * found.expiring > found.articles or span_ms > DAY_MS
+    async def expiring(self, space: str, trusted_ms: int) -> str:
+        """The articles that expire as the floor rises, if those of over a day do."""
+        since_ms = arrival_ms_of((await self._segments.refresh(space)).floor)
+        at_ms = arrival_ms_of(self._retention.floor_at(trusted_ms))
+        if at_ms - since_ms > DAY_MS:  # seldom; counting reads a sample of the index
+            found = await count_articles(self._store, space, StoredSpace())
+            since_ms = max(since_ms, found.oldest_ms or at_ms)
+        if at_ms - since_ms <= DAY_MS:
+            return ""
+        span = f"from {format_minute(since_ms)} to {format_minute(at_ms)}"
+        days = f"retention_days is {(self._retention.period_ms or 0) / DAY_MS:g}"
+        return f"{space}: what arrived {span} expires; {days}"
 
     async def expire(self, space: str, trusted_ms: int) -> None:
         """Raise the floor of a space, and seal the segment that spans the period."""
@@ -50,13 +56,9 @@ class RetentionJob:
         if period_ms is None:
             return
         floor = self._retention.floor_at(trusted_ms)
-        rise_ms = arrival_ms_of(floor) - arrival_ms_of(stack.floor)
-        if rise_ms > period_ms // FLOOR_STEPS_PER_RETENTION:
-            if rise_ms > DAY_MS:  # seldom; counting reads a sample of the index
-                found, is_much = await self.preview(space, trusted_ms)
-                if is_much:
-                    counts = f"about {found.expiring} of {found.articles} articles"
-                    log.warning("%s: %s expire; retention_days is %g", space, counts, period_ms / DAY_MS)
+        if arrival_ms_of(floor) - arrival_ms_of(stack.floor) > period_ms // FLOOR_STEPS_PER_RETENTION:
+            if expiring := await self.expiring(space, trusted_ms):
+                log.warning("%s", expiring)
             await self._segments.advance_head(space, floor=floor)
         numbers, _ = decode_samples((await self._store.read([stack.writable_tag + keys.SAMPLES]))[0])
         if len(numbers) and trusted_ms - arrival_ms_of(int(numbers.min())) > period_ms:

@@ -9,7 +9,7 @@ completely to covered spaces (``covered_spaces``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -31,7 +31,7 @@ RECOUNT_INTERVAL_MS = USE_TTL_MS = MINUTE_MS
 SAMPLING_STEP = 64
 MIN_SAMPLED_ARTICLES = 200  # with fewer, all buckets are read
 STREAM_READ = "; within 8 days of the switch this makes /sources and audit lose the days before for good"
-OTHER_SETTINGS = "{} is used by a service with other settings; if it has ended since, repeat this in {} s"
+OTHER_SETTINGS = "{} is used by a service with other settings; if it has ended since, repeat this in a minute"
 PROBED_RECORDS = 2_000  # with no more articles the count is exact
 
 
@@ -102,14 +102,13 @@ async def space_version(store: Store, space: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ForeignSpace:
-    """About how many articles a space has, ``expiring`` ones too, and when the first and last arrived."""
+    """A space that is not read: about how many articles it has, and when the first and last arrived."""
 
     space: str
-    articles: int = 0
+    entry: StoredSpace
+    articles: int
     oldest_ms: int = 0
     newest_ms: int = 0
-    expiring: int = 0
-    entry: StoredSpace = field(default_factory=StoredSpace)
 
 
 class ForeignIndex:
@@ -153,8 +152,7 @@ class ForeignIndex:
 
     async def record_use(self) -> None:
         """For each process that serves, ready or not, more often than every ``USE_TTL_MS``."""
-        mark = b"%d" % self._clock()
-        await self._store.put([Put(keys.SPACE_USE_PREFIX + s.encode(), mark, USE_TTL_MS) for s in self._own])
+        await self._store.put([Put(keys.SPACE_USE_PREFIX + s.encode(), b"", USE_TTL_MS) for s in self._own])
 
     async def record_writes(self) -> None:
         """For processes that store articles: copies of the serving spaces elsewhere become incomplete."""
@@ -188,23 +186,21 @@ class ForeignIndex:
         return [found for found in unread if found.articles]
 
     async def leftovers(self) -> list[str]:
-        """Other spaces whose articles are all in the own ones; a service may still use them."""
-        return [space for space in await leftovers(self._store, self._read) if space not in self._own]
+        """The spaces that no service reads or needs: another space contains all their articles."""
+        used = {*self._own, *await self.used_elsewhere()}
+        return [space for space in await leftovers(self._store, self._read) if space not in used]
 
-    async def used_elsewhere(self) -> dict[str, int]:
-        """Other spaces that a running service uses, or the last one wrote to (migration, full store).
-
-        Their values are the seconds until the mark of a service that has ended expires.
-        """
+    async def used_elsewhere(self) -> list[str]:
+        """Other spaces that a running service uses, or the last one wrote to (migration, full store)."""
         entries = sorted((await registry_of(self._store).read()).items())
         uses = await self._store.read([keys.SPACE_USE_PREFIX + space.encode() for space, _ in entries])
-        is_full, expired_ms = not (await self._store.info()).ready, self._clock() - USE_TTL_MS
-        return {
-            space: max(1, -((expired_ms - int(use)) // 1000)) if use else USE_TTL_MS // 1000
+        is_full = not (await self._store.info()).ready
+        return [
+            space
             for (space, e), use in zip(entries, uses, strict=True)
             if space not in self._own
             and (use is not None or (e.written and (is_full or (e.copied_to and not e.copied_version))))
-        }
+        ]
 
     def sentence(self, foreign: ForeignSpace) -> str:
         """What is stored, which setting reads it, and what to do; no path, since every client may read it."""
@@ -235,29 +231,29 @@ class ForeignIndex:
         now_ms = self._clock()
         counted_ms, counted = self._counted.get(space, (-RECOUNT_INTERVAL_MS, None))
         if counted is None or counted.entry != entry or now_ms - counted_ms >= RECOUNT_INTERVAL_MS:
-            counted = replace(await count_articles(self._store, space), entry=entry)
+            counted = await count_articles(self._store, space, entry)
             self._counted[space] = now_ms, counted
         return counted
 
 
-async def count_articles(store: Store, space: str, floor: int = 0) -> ForeignSpace:
+async def count_articles(store: Store, space: str, entry: StoredSpace) -> ForeignSpace:
     """The articles of a space, above ``PROBED_RECORDS`` estimated from a sample.
 
-    ``expiring``: those below ``floor``. Exact copies that share entries are not counted.
+    Exact copies that share entries are not counted.
     """
-    for step in (SAMPLING_STEP, 1):
+    step = SAMPLING_STEP
+    numbers = await _posted_numbers(store, space, step)
+    if len(numbers) < MIN_SAMPLED_ARTICLES:
+        step = 1
         numbers = await _posted_numbers(store, space, step)
-        if len(numbers) >= MIN_SAMPLED_ARTICLES:
-            break
     # Entries of articles that have left or expired remain: those that have a record are stored.
     probed = numbers[np.linspace(0, len(numbers) - 1, min(PROBED_RECORDS, len(numbers))).astype(int)]
     records = await store.read([keys.record(space, number) for number in probed.tolist()])
     stored = [number for number, record in zip(probed.tolist(), records, strict=True) if record]
     if not stored:
-        return ForeignSpace(space)
+        return ForeignSpace(space, entry, 0)
     articles = max(1, round(step * len(numbers) * len(stored) / len(probed)))
-    expiring = round(articles * sum(number < floor for number in stored) / len(stored))
-    return ForeignSpace(space, articles, arrival_ms_of(stored[0]), arrival_ms_of(stored[-1]), expiring)
+    return ForeignSpace(space, entry, articles, arrival_ms_of(stored[0]), arrival_ms_of(stored[-1]))
 
 
 async def _posted_numbers(store: Store, space: str, step: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
@@ -270,8 +266,7 @@ async def _posted_numbers(store: Store, space: str, step: int) -> np.ndarray[tup
         async for bucket in scan_block(store, tag, step):
             whole = bucket[: len(bucket) // entry_bytes * entry_bytes]
             found.append(decode_numbers(whole, PLAN.remainder_bytes))
-    numbers = distinct(np.concatenate(found))
-    return numbers[numbers >= head.floor]
+    return distinct(np.concatenate(found))
 
 
 async def delete_space(store: Store, space: str) -> int:

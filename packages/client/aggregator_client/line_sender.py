@@ -1,8 +1,8 @@
 """Lines of JSON posted to a running service until each has an answer: ``aggregator ingest`` and ``check``.
 
 A line that was not processed because of load or an outage is sent again until it is (articles are idempotent
-by id); only a service that gives no answer, or none but 5xx, in its first 30 s ends that. A line at which
-the service repeatedly answers 500 gets an error.
+by id); only a service that was never reached ends that. A line at which the service repeatedly answers 500
+gets an error.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class LineSender:
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session = session
         self._url = url
-        self._has_answered = False
+        self._has_connected = False
 
     @classmethod
     @asynccontextmanager
@@ -88,7 +88,7 @@ class LineSender:
                 lines,
                 lambda rest: self._post_batch(rest, errors, query),
                 (Unavailable,),
-                may_wait=lambda: self._has_answered,
+                may_wait=lambda: self._has_connected,
             )
         except (InputTooLarge, RepeatedInternalError) as error:
             # The server's limit is below the size of this batch, or the server fails at one of its lines.
@@ -136,7 +136,7 @@ class LineSender:
         headers = {"Content-Type": content_type}
         try:
             async with self._session.post(self._url + path, data=body, headers=headers) as response:
-                self._has_answered |= response.status < 500
+                self._has_connected = True
                 return response.status, await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
             remedy = "start it with `aggregator serve`, or name a running one with --server URL."

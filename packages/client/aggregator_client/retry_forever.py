@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 # Pauses double from one success to the next.
 INITIAL_BACKOFF_S, MAX_BACKOFF_S = 0.2, 5.0
 LOG_AFTER_S, LOG_INTERVAL_S = 1.0, 60.0
-FIRST_ANSWER_TIMEOUT_S = 30.0  # a restart takes less; a server that never answered may not be running
+FIRST_CONTACT_TIMEOUT_S = 3.0  # a server that was never reached is probably not running
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -65,10 +65,10 @@ async def send_until_answered(
             waiting_since_s, log_at_s = now_s, now_s + LOG_AFTER_S
         elif now_s >= log_at_s:
             waiting = what or f"{len(items) - len(results)} articles"
-            limit = "until it succeeds" if may_wait() else f"for about {FIRST_ANSWER_TIMEOUT_S:.0f} s in all"
+            limit = "until it succeeds" if may_wait() else f"for about {FIRST_CONTACT_TIMEOUT_S:.0f} s in all"
             log.warning("%s not processed yet, retrying %s: %s", waiting, limit, failure)
             log_at_s = now_s + LOG_INTERVAL_S
-        left_s = waiting_since_s + FIRST_ANSWER_TIMEOUT_S - now_s
+        left_s = waiting_since_s + FIRST_CONTACT_TIMEOUT_S - now_s
         if left_s <= 0 and not may_wait():
             raise failure
         await asyncio.sleep(pause_s if may_wait() else min(pause_s, left_s))

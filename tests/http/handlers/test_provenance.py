@@ -237,12 +237,44 @@ async def test_an_agency_that_updates_in_place_keeps_its_copies(client: Client, 
 
     page = await (await client.get("/events/e1/provenance")).text()
     outlets = page.partition('id="outlets"')[2].partition("</section>")[0]
-    assert "copy of an earlier version" in outlets and "updated since" in outlets and "shorter" not in outlets
+    assert "copy of an earlier version" not in outlets and "shorter" not in outlets
+    assert "<bdi>Wire</bdi> updated it <time" in outlets and '<span class="kind copy">copy</span>' in outlets
     shared = page.partition('id="texts"')[2]
     assert "as it was then: it was updated since" in shared and "shortened copy" not in shared
     assert "a text of <bdi>Wire</bdi>, updated since" in shared and "shown as updated" in shared
     assert {each["source"]: each["kind"] for each in body["outlets"]} == {"Wire": "first", "Metro": "copy"}
     assert [step["article"]["source"] for step in body["texts"][0]["steps"]] == ["Wire", "Metro"]
+
+
+async def test_a_copy_is_compared_with_the_version_that_it_copied(client: Client, service: Service) -> None:
+    """How much longer or shorter it was, and when that version was published, though it was updated since."""
+    whole, own = f"{TEXT} {story(31, 2)}", story(32, 6)
+    half = " ".join(whole.split()[: len(whole.split()) // 2])
+    sent = [("d", "Wire", 10, whole), ("e", "Metro", 20, half), ("f", "Post", 25, f"{whole} {own}")]
+    sent += [
+        ("d", "Wire", 40, f"{whole} More is expected at noon."),
+        ("g", "Echo", 50, f"{whole} More is expected at noon."),
+    ]
+    for id_, source, minute, text in sent:
+        await post(client, id_, text, source, minute, f"Ferry aground near {source}")
+    times = tuple(PUBLISHED_MS + 60_000 * minute for minute in (10, 20, 25, 50))
+    told = event("e1", "Ferry aground", ("d", "e", "f", "g"), times=times, first=(times[0], "d", "Wire"))
+    await commit_event(service.events.repository, "fired", told, EVENT_MS)
+
+    page = await (await client.get("/events/e1/provenance")).text()
+    outlets = page.partition('id="outlets"')[2].partition("</section>")[0].split("<li>")[2:]
+    for outlet, kind, said in zip(
+        outlets,
+        ("shortened copy", "extended copy", "copy"),
+        ("shorter than it was then", "longer than it was then", "text first published by"),
+        strict=True,
+    ):
+        assert f">{kind}<" in outlet and said in outlet, outlet
+    assert "updated it" in outlets[0] and "updated it" not in outlets[2]
+    first_times = [re.search('at <time datetime="([^"]+)"', outlet) for outlet in outlets]
+    assert [
+        found and datetime.fromisoformat(found[1]).timestamp() * 1000 == times[0] for found in first_times
+    ] == [True, True, False]
 
 
 async def test_a_first_that_arrived_late_or_not_alone_is_said_to(client: Client, service: Service) -> None:

@@ -12,7 +12,7 @@ from aggregator.index import keys
 from aggregator.index.upkeep.maintenance import ExpirySweep, SegmentMaintenance
 from aggregator.store.base import Put, Store
 from aggregator.store.memory import MemoryStore
-from aggregator.time_units import DAY_MS
+from aggregator.time_units import DAY_MS, format_minute
 from tests.index.helpers import seal
 from tests.support.factories import START_MS, Clock, core, edited, story
 from tests.support.store_steps import scan
@@ -182,10 +182,11 @@ async def test_the_floor_never_falls() -> None:
 
 
 async def test_a_shortened_retention_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """Once, in numbers; a first start, a young store, empty indexes and time say nothing."""
+    """Once, from the oldest article on; a first start, a young store, empty indexes and time say nothing."""
     store = MemoryStore()
     newsroom = core(store, retention_ms=40 * DAY_MS)
     await newsroom.post("a", story(1))
+    since = format_minute(newsroom.clock())
     for _ in range(3):
         await run_all(SegmentMaintenance(newsroom.index), newsroom.clock())
         newsroom.clock.now_ms += DAY_MS // 2
@@ -197,7 +198,7 @@ async def test_a_shortened_retention_is_logged(caplog: pytest.LogCaptureFixture)
         for _ in range(2):
             await run_all(SegmentMaintenance(shortened.index), newsroom.clock())
     (message,) = caplog.messages
-    assert message.endswith(": about 1 of 1 articles expire; retention_days is 10")
+    assert f"what arrived from {since} to " in message and message.endswith("expires; retention_days is 10")
 
 
 async def test_a_segment_that_spans_the_retention_period_is_sealed() -> None:

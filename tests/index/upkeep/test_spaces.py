@@ -41,12 +41,10 @@ def described(analyzer: Analyzer) -> Registry:
     return {space: StoredSpace(p.model, p.recipe) for space, p in analyzer.space_parts.items()}
 
 
-def checker(
-    store: Store, serving: Analyzer, shadow: Analyzer | None = None, clock: Clock | None = None
-) -> ForeignIndex:
+def checker(store: Store, serving: Analyzer, shadow: Analyzer | None = None) -> ForeignIndex:
     """The check of a service that reads the serving and the shadow spaces."""
     own = described(serving) | (described(shadow) if shadow else {})
-    return ForeignIndex(store, own, serving.spaces, tuple(own), clock or Clock())
+    return ForeignIndex(store, own, serving.spaces, tuple(own), Clock())
 
 
 async def post(store: Store, analyzer: Analyzer, *ids: int) -> None:
@@ -124,17 +122,18 @@ async def test_a_space_is_used_while_a_service_repeats_it() -> None:
     clock = Clock()
     store = MemoryStore(clock)
     await checker(store, OTHER).register()
-    asking = checker(store, CURRENT, clock=clock)
-    assert await asking.used_elsewhere() == {}
+    asking = checker(store, CURRENT)
+    assert await asking.used_elsewhere() == []
 
-    await checker(store, OTHER, clock=clock).record_use()
-    assert await asking.used_elsewhere() == {OTHER_SPACE: 60}
-    clock.now_ms += 20_000
-    assert await asking.used_elsewhere() == {OTHER_SPACE: 40}
-    assert await checker(store, OTHER).used_elsewhere() == {}, "by others"
+    await checker(store, OTHER).record_use()
+    assert await asking.used_elsewhere() == [OTHER_SPACE]
+    assert await checker(store, OTHER).used_elsewhere() == [], "by others"
+    await set_copied(store, {OTHER_SPACE: await space_version(store, OTHER_SPACE)}, CURRENT.spaces)
+    assert await asking.leftovers() == [], "what is used is not left over"
 
-    clock.now_ms += USE_TTL_MS - 20_000
-    assert await asking.used_elsewhere() == {}
+    clock.now_ms += USE_TTL_MS
+    assert await asking.used_elsewhere() == []
+    assert await asking.leftovers() == [OTHER_SPACE]
 
 
 async def test_a_full_store_counts_what_the_last_service_wrote_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,19 +143,20 @@ async def test_a_full_store_counts_what_the_last_service_wrote_to(monkeypatch: p
     await checker(store, OTHER).register()
     await checker(store, OTHER).record_writes()
     asking = checker(store, CURRENT)
-    assert await asking.used_elsewhere() == {}
+    assert await asking.used_elsewhere() == []
 
     full = replace(await store.info(), ready=False, problem="The store is full.")
     monkeypatch.setattr(store, "info", AsyncMock(return_value=full))
-    assert await asking.used_elsewhere() == {OTHER_SPACE: 60}
+    assert await asking.used_elsewhere() == [OTHER_SPACE]
 
 
 async def test_entries_without_records_are_not_counted(store: Store) -> None:
     """Deleted and expired articles leave entries in the buckets."""
     await post(store, OTHER, 1, 2, 3)
-    assert (await count_articles(store, OTHER_SPACE)).articles == 3
+    entry = described(OTHER)[OTHER_SPACE]
+    assert (await count_articles(store, OTHER_SPACE, entry)).articles == 3
     await store.delete(await scan(store, keys.record_prefix(OTHER_SPACE)))
-    assert (await count_articles(store, OTHER_SPACE)).articles == 0
+    assert (await count_articles(store, OTHER_SPACE, entry)).articles == 0
 
 
 async def test_texts_of_articles_that_another_space_has_are_kept(store: Store) -> None:

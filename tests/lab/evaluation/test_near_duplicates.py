@@ -6,10 +6,9 @@ import pytest
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_lab.evaluation.near_duplicates import evaluate, evaluate_groups, format_table
+from aggregator_lab.evaluation.near_duplicates import evaluate, format_table
 from aggregator_lab.labeled import MERGED, LabeledArticle
 from tests.support.factories import edited, story
 
@@ -65,15 +64,6 @@ async def test_merged_labels_are_explained_below_their_rows() -> None:
 
     assert "`labels merged`" not in format_table(rows)
     assert "`labels merged` counts labels of" in format_table([replace(rows[0], labels=MERGED)])
-
-
-async def test_articles_without_a_text_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    """Their headlines alone lower the measures silently."""
-    bare = LabeledArticle(Article(id="bare", title="The ferry runs again", lang="en"), "story 1")
-    await evaluate([*gold(2), bare], ANALYZER)
-    await evaluate_groups(gold(2), ANALYZER, policy=Policy())
-
-    assert capsys.readouterr().err == "rows without a text or html: 1; judged by their headlines\n"
 
 
 async def test_two_runs_give_equal_results() -> None:

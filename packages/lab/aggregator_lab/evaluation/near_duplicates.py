@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from statistics import mean
@@ -10,11 +9,10 @@ from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.dedup.policy import Policy
-from aggregator.domain import Analysis, Answer, Article
+from aggregator.domain import Answer, Article
 from aggregator.errors import AggregatorError, InvalidInput
 from aggregator_lab.evaluation.metrics import adjusted_rand, b_cubed, v_measure
 from aggregator_lab.evaluation.online_protocol import (
-    Analyses,
     analyze_by_id,
     count_decisions,
     decide_in_order,
@@ -80,7 +78,7 @@ async def evaluate(
         raise InvalidInput(
             "No label occurs twice in this file: give every article a `cluster`, equal for copies."
         )
-    analyses = _analyze(analyzer, [*background, *(item.article for item in gold)])
+    analyses = analyze_by_id(analyzer, [*background, *(item.article for item in gold)])
     labels_by_labeling = labelings(gold)
     rows: list[PolicyResult] = []
     for policy_name, policy in policies.items():
@@ -89,28 +87,22 @@ async def evaluate(
         for seed in range(orders):
             ordered = order(gold, seed)
             answers = await decide_in_order(ordered, background, analyses, policy, analyzer.spaces)
-            ids = [item.article.id for item in ordered]
             for result in results:
                 counted = list(map(_without_kept, answers)) if result.policy == "dropped" else answers
                 label_by_id = labels_by_labeling[result.labels]
-                matches = zip(ids, map(_matched_id, counted), strict=True)
+                matches = zip((i.article.id for i in ordered), map(_matched_id, counted), strict=True)
                 result.wrong = result.wrong if seed else wrong_decisions(matches, label_by_id)
-                result.scores.append(_score_order(ids, counted, label_by_id))
+                result.scores.append(_score_order(ordered, counted, label_by_id))
         rows += results
     return rows
 
 
-def _analyze(analyzer: Analyzer, articles: Sequence[Article]) -> Analyses:
-    """``analyze_by_id``; the number of articles without a text is reported on stderr."""
-    analyses = analyze_by_id(analyzer, articles)
-    if bare := sum(isinstance(found, Analysis) and not found.text_words for found in analyses.values()):
-        print(f"rows without a text or html: {bare:,}; judged by their headlines", file=sys.stderr)
-    return analyses
-
-
 def _score_order(
-    ids: Sequence[str], answers: Sequence[Answer | AggregatorError], label_by_id: Mapping[str, str]
+    order: Sequence[LabeledArticle],
+    answers: Sequence[Answer | AggregatorError],
+    label_by_id: Mapping[str, str],
 ) -> Score:
+    ids = [item.article.id for item in order]
     labels = [label_by_id[id_] for id_ in ids]
     groups = [duplicate_group(id_, answer) for id_, answer in zip(ids, answers, strict=True)]
     counts = count_decisions(zip(ids, map(_matched_id, answers), strict=True), label_by_id)
@@ -207,7 +199,7 @@ async def evaluate_groups(
 
     ``background`` articles are stored before the labeled ones.
     """
-    analyses = _analyze(analyzer, [*background, *(item.article for item in gold)])
+    analyses = analyze_by_id(analyzer, [*background, *(item.article for item in gold)])
     labels_by_labeling = labelings(gold)
     agreements: dict[str, list[Agreement]] = {labeling: [] for labeling in labels_by_labeling}
     for seed in range(orders):

@@ -82,9 +82,11 @@ class PublishedResult:
 
     def as_json(self) -> dict[str, Any]:
         """Setting (None for the cross-validated row, which has two) and measures in one flat object."""
-        fields: dict[str, Any] = asdict(self)
-        setting = fields.pop("setting") or {}
-        return {**setting, **{k: round(v, 4) if isinstance(v, float) else v for k, v in fields.items()}}
+        measures = {
+            name: round(getattr(self, name), 4) for name in ("precision", "recall", "f1", "f1_lowest")
+        }
+        setting = asdict(self.setting) if self.setting else {}
+        return {**setting, "labels": self.labels, **measures, "held_out": self.held_out}
 
 
 def sketch(text: str, n: int, k: int, p: int, f: float, lang: str = DEFAULT_LANG) -> Hashes:

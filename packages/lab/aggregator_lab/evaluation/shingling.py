@@ -93,9 +93,9 @@ class SettingResult:
 
     def as_json(self) -> dict[str, Any]:
         """Setting and measures in one flat object."""
-        fields: dict[str, Any] = asdict(self)
-        setting = fields.pop("setting")
-        return {**setting, **{k: round(v, 4) if isinstance(v, float) else v for k, v in fields.items()}}
+        measures = ("precision", "recall", "f1", "f1_lowest", "candidates")
+        rounded = {name: round(getattr(self, name), 4) for name in measures}
+        return asdict(self.setting) | {"labels": self.labels} | rounded
 
 
 class ShingleSamples:

@@ -540,7 +540,8 @@ async def test_any_history_keeps_groups_consistent(history: list[tuple[int, int,
                 live = {id_: text for id_, text in live.items() if id_ in stored_ids}
             continue
         live[id_] = edited(story(text), writer, changes=3)
-        await newsroom.post(id_, live[id_])
+        answer = await newsroom.post(id_, live[id_])
+        live = {known: text for known, text in live.items() if known not in answer.withdrawn}
     for id_, live_text in live.items():
         stored = await newsroom.index.articles.get(id_)
         match = stored.outcome.match

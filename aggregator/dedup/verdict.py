@@ -147,10 +147,10 @@ def compare_with_readers_versions(
     # Not a page number: a headline that hardly occurs in its text is not about it.
     may_contradict = not is_text_known and subject.own_headline > AGREEING
     is_news = may_contradict and all(contradicts(subject, record, text) for record in readers)
-    is_news |= may_contradict and adds > 0 and leads_with_news(subject, readers, text)
     if is_revision:
         is_news |= updated or turned or (is_correction(subject) and not any(map(is_correction, readers)))
     keep = adds >= policy.keep_if_adds or fuller or is_news
+    keep = keep or (may_contradict and adds > 0 and leads_with_news(subject, readers, text))
     return replace(outcome, adds=adds, fuller=fuller, updated_figures=updated, reversed=turned, keep=keep)
 
 

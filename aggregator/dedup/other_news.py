@@ -15,9 +15,9 @@ from typing import Literal
 from aggregator.analysis.analyzer import HEADLINE_COUNTS_BELOW_WORDS, shingle_width
 from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
 from aggregator.analysis.text.decisive import decisive_difference
-from aggregator.dedup.copy_rule import EQUAL_HEADLINES, Comparable, Evidence
+from aggregator.dedup.copy_rule import EQUAL_HEADLINES, SAME_LENGTH_RATIO, Comparable, Evidence
 from aggregator.dedup.headlines import title_similarity, title_terms
-from aggregator.dedup.wording import SharedWording, count_of_headline, shared_wording
+from aggregator.dedup.wording import MOST_OF_BEGINNING, SharedWording, count_of_headline, shared_wording
 
 Reason = Literal["", "figures", "names", "headline", "column", "own news", "page", "part", "passage"]
 
@@ -99,15 +99,21 @@ class _Pair:
     def _in_earlier(self) -> SharedWording:
         return shared_wording(self.later.sketch, [self.earlier.sketch], shingle_width(self.later.lang))
 
+    @cached_property
+    def _in_later(self) -> SharedWording:
+        return shared_wording(self.earlier.sketch, [self.later.sketch], shingle_width(self.earlier.lang))
+
     def passage(self) -> Reason:
         words = max(self.later.text_words, self.earlier.text_words)
         if self.evidence.overlap.containment >= MOST or words >= MAX_PASSAGE_WORDS:
             return ""
-        in_later = shared_wording(self.earlier.sketch, [self.later.sketch], shingle_width(self.earlier.lang))
-        return "" if max(self._in_earlier.beginning, in_later.beginning) >= AGREEING else "passage"
+        return "" if max(self._in_earlier.beginning, self._in_later.beginning) >= AGREEING else "passage"
 
     def own_news(self) -> Reason:
-        if self.later.text_words >= SHORT_ARTICLE_WORDS:
+        overlap = self.evidence.overlap
+        is_whole = overlap.containment >= SAME_TEXT and overlap.size_ratio >= SAME_LENGTH_RATIO
+        is_behind_kicker = is_whole and self._in_later.beginning >= MOST_OF_BEGINNING
+        if self.later.text_words >= SHORT_ARTICLE_WORDS or is_behind_kicker:
             return ""
         shared = self._in_earlier
         if shared.beginning < AGREEING and not self._is_about_other:

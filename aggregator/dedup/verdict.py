@@ -128,7 +128,7 @@ def compare_with_readers_versions(
         known = {word for record in readers for word in headline_units(record)}
         own = headline_units(subject)
         adds = sum(word not in known for word in own) / max(1, len(own))
-    is_text_known = match.rule == "exact" and adds == 0
+    is_same = match.rule == "exact" and adds == 0
     adds = round(adds, 2)
     may_follow = same_outlet and match.rule != "exact" and policy.name == "verified"
     if may_follow and estimate_overlap(subject.sketch, canonical.sketch).containment < HALF:
@@ -140,12 +140,10 @@ def compare_with_readers_versions(
         and 2 * adds * words > enough - canonical_words  # not what a kept member has already
         and shared_wording(canonical.sketch, [subject.sketch], width).words >= MOST
     )
-    updated = all(has_other_figures(subject, record, is_revision, is_text_known) for record in readers)
-    turned = all(
-        is_reversed(subject, r) and (not is_text_known or contradicts(subject, r, text)) for r in readers
-    )
+    updated = all(has_other_figures(subject, record, is_revision, is_same) for record in readers)
+    turned = all(is_reversed(subject, r) and (not is_same or contradicts(subject, r, text)) for r in readers)
     # Not a page number: a headline that hardly occurs in its text is not about it.
-    may_contradict = not is_text_known and subject.own_headline > AGREEING
+    may_contradict = not is_same and subject.own_headline > AGREEING
     is_news = may_contradict and all(contradicts(subject, record, text) for record in readers)
     if is_revision:
         is_news |= updated or turned or (is_correction(subject) and not any(map(is_correction, readers)))

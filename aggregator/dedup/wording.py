@@ -25,7 +25,7 @@ from aggregator.domain import HEADLINE_MARK, POSITIONS, Sketch
 
 # Parts of a text, if each has enough sampled shingles.
 MAX_PARTS, MIN_SHINGLES_PER_PART = 16, 6
-BEGINNING_SHINGLES = 24
+BEGINNING_SHINGLES, MOST_OF_BEGINNING, MAX_KICKER_WORDS = 24, 0.8, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ def shared_wording(subject: Sketch, others: Sequence[Sketch], width: int, skip: 
 def leads_with_news(subject: Comparable, others: Sequence[Comparable], text: str) -> bool:
     """Whether ``text``, that of ``subject``, begins with what its headline says and no other article does.
 
-    With a term that only its headline has, in wording that no other one has: at least as many sampled
-    shingles as one word is in, behind a headline at its start. One of the terms must be in their headlines.
+    With a term that only its headline has, in wording that no other has: at least as many sampled shingles as
+    one word is in, behind a headline and a kicker at its start. A term of its headline must be in theirs.
     """
     lang, width = subject.lang, shingle_width(subject.lang)
     titled, *others_titled = (normalize_spelling(headline_units(a), lang) for a in (subject, *others))
@@ -88,6 +88,10 @@ def leads_with_news(subject: Comparable, others: Sequence[Comparable], text: str
     least = min(int(s.sample[-1]) if len(s.sample) < s.size else MAX_UINT32 for s in sketches)
     sampled = np.concatenate([sketch.sample for sketch in sketches]) >> IGNORED_LOW_BITS
     is_known = np.isin(hashes >> np.uint64(IGNORED_LOW_BITS), sampled)
+    front = int(is_known[start:].argmax()) if is_known.any() else 0  # words of a kicker
+    beginnings = [shared_wording(sketch, [subject.sketch], width).beginning for sketch in sketches]
+    if front < MAX_KICKER_WORDS and max(beginnings) >= MOST_OF_BEGINNING:
+        lead = range(start + front, lead.stop)
     terms_at = [new.intersection(tokenizer.terms_of_words([word], lang)) for word in words]
     for place, terms in enumerate(terms_at):
         new -= terms if is_known[max(0, place - width + 1) : place + 1].any() else set()

@@ -18,8 +18,7 @@ from aggregator.index import Index
 from aggregator.index.codec.postings import newest_missing
 from aggregator.queries.headline_table import HeadlineTable
 
-# Articles per space that the first search waits for: about 0.1 s.
-FIRST_ARTICLES = 1000
+FIRST_ARTICLES = 1000  # articles per space that the first search waits for: about 0.1 s
 FIRST_PATIENCE_S = 1.0
 BATCH_ARTICLES = 200
 CATCH_UP_BATCHES = 5

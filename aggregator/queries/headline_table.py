@@ -25,11 +25,9 @@ from aggregator.errors import InvalidInput
 from aggregator.index.keys import term_hash
 
 CHUNK_ROWS: Final = 8192
-# Later words of a query are ignored; each word is one bit of a row's matches.
-MAX_QUERY_TERMS: Final = 12
+MAX_QUERY_TERMS: Final = 12  # later words of a query are ignored; each word is one bit of a row's matches
 MAX_LANGUAGES: Final = 255
-# Of a headline: titles have up to 2,000 characters.
-MAX_HEADLINE_TERMS: Final = 48
+MAX_HEADLINE_TERMS: Final = 48  # of a headline: titles have up to 2,000 characters
 VERDICTS: Final[tuple[VerdictName, ...]] = ("new", "related", "duplicate")
 MAX_TIME_S: Final = (1 << 32) - 1
 

@@ -13,8 +13,7 @@ from aggregator.queries.relatedness import NO_RARITY, RelatedEvidence
 from aggregator_client.wire import RelatedKindName, RelatednessOut, SharedWord
 
 MAX_SHARED = 5
-# Older by more days an article tells how a subject began, not the same news.
-STORY_DAYS = 3.0
+STORY_DAYS = 3.0  # older by more days an article tells how a subject began, not the same news
 # Cosine of the stored terms from which 0.8 (ecbplus_dev) to 0.96 (uci_stories_dev) of pairs are of one story.
 SAME_STORY = 0.4
 NAME_TERMS = 2  # so many or fewer in common are a name, not a subject

@@ -27,8 +27,7 @@ from aggregator.time_units import HOUR_MS
 MAX_EVENT_MEMBERS = 64
 # Of the candidates those of largest cosine are compared in full, so many or twice the limit.
 MIN_COMPARED = 48
-# Per cache; a cached article takes about 3 kB.
-CACHE_ENTRIES = 4096
+CACHE_ENTRIES = 4096  # per cache; a cached article takes about 3 kB
 EVENT_MEMBERS_TTL_MS = 5_000
 # Likelier than not: such an answer has a kind, and may represent an interest of several without answers.
 EVEN_ODDS = 0.5

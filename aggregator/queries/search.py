@@ -35,19 +35,16 @@ from aggregator.queries.headline_table import (
     source_terms,
 )
 
-# Articles of the term index that a search compares; the newest ones first.
-MAX_TERM_ARTICLES = 200
+MAX_TERM_ARTICLES = 200  # articles of the term index that a search compares; the newest ones first
 # Records read per page in addition to those shown: some rows are of articles that left since.
 SPARE_RECORDS = 20
-# Languages that a query is tokenized in before any article was read.
-DEFAULT_LANGUAGES = ("en",)
+DEFAULT_LANGUAGES = ("en",)  # languages that a query is tokenized in before any article was read
 CHUNKS_PER_YIELD = 4
 EXACT_SCORE = 1 << 62  # of the article whose id or URL was searched: above all others
 
 SearchOrder = Literal["relevance", "time"]
 
-# Score and article number: the sort key of a result, both descending.
-ResultKey = tuple[int, int]
+ResultKey = tuple[int, int]  # score and article number: the sort key of a result, both descending
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +244,7 @@ def _top(
     (rows,) = keep.nonzero()
     if len(rows) > count:
         scores = hits.scores[rows]
-        # The worst score that is needed; all of that score stay, since numbers break ties.
+        # the worst score that is needed; all of that score stay, since numbers break ties.
         rows = rows[scores >= np.partition(scores, len(rows) - count)[len(rows) - count]]
     order = np.lexsort((hits.numbers[rows], hits.scores[rows]))[::-1][:count]
     columns = (hits.scores[rows][order], hits.numbers[rows][order], hits.spaces[rows][order])

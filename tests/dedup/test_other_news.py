@@ -140,6 +140,33 @@ def test_a_notice_does_not_hide_a_copy(lang: str) -> None:
     assert difference(second, first) == difference(first, second) == "copy"
 
 
+@pytest.mark.parametrize(
+    ("title", "text", "headline", "kicker", "lang"),
+    [
+        (
+            "Pool reopens after repairs",
+            "The indoor pool of Aldmoor opens again on Saturday after two years of repairs. The roof, which "
+            "had let in rain since a storm, was replaced, and warm waste air heats the water now. Tickets "
+            "cost four crowns for children and seven for adults. Schools may swim free of charge.",
+            "Families celebrate", "Good news for families: ", "en",
+        ),
+        (
+            "Hallenbad öffnet wieder",
+            "Das Hallenbad von Aldmoor öffnet am Samstag nach zwei Jahren wieder. Das Dach, durch das es "
+            "seit einem Sturm geregnet hatte, wurde erneuert, und Abwärme heizt das Wasser. Karten "
+            "kosten vier Kronen für Kinder und sieben für Erwachsene. Schulen schwimmen kostenlos.",
+            "Familien jubeln", "Gute Nachricht für Familien: ", "de",
+        ),
+    ],
+)  # fmt: skip
+def test_a_copy_behind_a_kicker_has_no_news_of_its_own(
+    title: str, text: str, headline: str, kicker: str, lang: str
+) -> None:
+    """Though its headline is about the kicker alone; an own lead in place of the old one may be news."""
+    earlier = article(title, text, lang=lang)
+    assert difference(article(headline, f"{kicker}{text}", lang=lang), earlier) == "copy"
+
+
 @LANGUAGES
 def test_a_page_without_its_article(lang: str) -> None:
     """Two headlines of one outlet over a list of other stories; another outlet has replaced one."""

@@ -315,3 +315,15 @@ def test_the_name_of_a_site_is_no_news() -> None:
 
     assert not leads_with_news(page, [before], page.text)
     assert not leads_with_news(page, [before], "")
+
+
+@pytest.mark.parametrize("kicker", ["Good news for swimmers: ", "Swimmers rejoice. "])
+def test_a_kicker_in_front_of_a_text_is_no_news(kicker: str) -> None:
+    """Though it says what the headline says; a sentence in front of it may be."""
+    before = told("Swimming hall opens again", "The hall of Brackwater opens on Saturday.", "en")
+    now = told("Swimmers get their hall back", f"{kicker}{before.text}", "en")
+    closed = "On Sunday the swimmers were sent home since chlorine had leaked into the water of the pool."
+    sent = told("Swimmers sent home from the hall", f"{closed} {before.text}", "en")
+
+    assert not leads_with_news(now, [before], now.text)
+    assert leads_with_news(sent, [before], sent.text)

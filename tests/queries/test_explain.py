@@ -330,7 +330,7 @@ async def test_relatedness_is_explained() -> None:
     assert related and other
     assert related.summary.startswith(f"Probability of one subject {related.score:.3f}: both are about ")
     assert {"Brackwater", "tunnel"} <= {each.word for each in related.shared}
-    assert sum(each.weight for each in related.shared) == pytest.approx(1, abs=0.05)
+    assert 0.3 < sum(each.weight for each in related.shared) <= 1.05  # of all common words
     assert ", less than 0.78: not listed." in other.summary and (other.shared, other.kind) == ([], "")
 
 

@@ -68,14 +68,16 @@ def is_split_off(event: Event) -> bool:
 
 
 def edited(event: Event) -> list[EditorAction]:
-    """What editors changed of an event but for status and notes, in force; and its last automatic headline.
+    """What editors changed of an event, in force, but for notes and, if it was open, status; new headlines.
 
     Of an event that was merged into it only the merge, of headlines the last one, while the event has it.
     """
     own = [a for a in event.in_force if a.action == "merge" or event.id in (a.event, a.into)]
     last = [a for a in own if a.action == "choose_headline"][-1:]
+    last = [a for a in last if a.item in (None, event.headline_id)]
+    last += [a for a in own if a.before.get("work_status") in SETTLED and a.work_status not in SETTLED]
     edits = "merge", "remove_item", "move_items", "unlink", "unmute"
-    return [a for a in own if a.action in edits or (a in last and a.item in (None, event.headline_id))]
+    return [a for a in own if a.action in edits or a in last]
 
 
 def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str, list[Event]]:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import compress, zip_longest
 from math import exp2, log2, sqrt
 from typing import Literal, NamedTuple, get_args
 from urllib.parse import parse_qsl
@@ -213,10 +213,9 @@ def since_handled(event: Event) -> CameSince:
 def came_since(event: Event, since_ms: int, known: Sequence[Toll] | None = None) -> CameSince:
     """What came after a time. ``known``: tolls that two outlets had reported then; None: those before it."""
     known = [toll for toll in event.tolls if toll[0] <= since_ms] if known is None else known
-    arrivals = arrivals_of(event)
-    new = {i for i, at_ms in zip(event.items, arrivals, strict=False) if at_ms > since_ms}
+    is_new = [at_ms > since_ms for at_ms in arrivals_of(event)]
+    new, items = {*compress(event.items, is_new)}, sum(is_new)
     updates = sum(at_ms > since_ms for id_, at_ms in event.updates.items() if id_ not in new)
-    items = sum(at_ms > since_ms for at_ms in arrivals)
     has_developed = any(at_ms > since_ms for at_ms, _ in event.developments)
     # What one outlet had reported then counts as known, though another one confirmed it later.
     then = {kind: number for at_ms, kind, number in sorted({*known, *event.tolls}) if at_ms <= since_ms}

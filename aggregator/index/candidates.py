@@ -71,8 +71,7 @@ def rank(
 ) -> tuple[RelatedItem, ...]:
     """At most ``limit`` candidates, most similar first (ties: latest first), one of each duplicate group.
 
-    By the cosine of their top terms: the fingerprint, which finds them, is too coarse. None of group
-    ``exclude_group``, the article's own.
+    By the cosine of their top terms; the fingerprint is too coarse. None of ``exclude_group``, its own.
     """
     groups = dict[int | None, Candidate]()
     for c in sorted(candidates, key=lambda c: (-round(c.evidence.similarity, 3), -c.record.number)):

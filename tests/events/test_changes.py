@@ -196,25 +196,33 @@ async def test_the_detectors_version_keeps_what_editors_did(repository: EventRep
 
 
 async def test_a_new_headline_of_a_published_event_is_in_its_history(repository: EventRepository) -> None:
-    """Once for each new one; no editor made it, so it cannot be undone and prevents no undo."""
+    """Once for each that came since; no editor made it, so it cannot be undone and prevents no undo."""
     own = EditorAction(
         "set_work_status", "Ada", 5, "e1", work_status="published", id=5, before={"assignee": ""}
     )
+    late = replace(own, at_ms=EVENT_MS + 99)
     moved = EditorAction("move_items", "Ada", 6, "e0", into="e1", items=("b",), id=6)
     fields: dict[str, Any] = {"work_status": "published", "actions": (own, moved)}
     open_, storm = event("e2", "Fog", ["a", "b"]), event("e1", "Storm", ["a", "b"], headline_id="a", **fields)
+    gale = replace(storm, id="e3", actions=(late,))
+    await commit_event(repository, "fired", gale, EVENT_MS)
     await commit_event(repository, "fired", storm, EVENT_MS)
     await commit_event(repository, "fired", open_, EVENT_MS)
     for n, item in enumerate("abba"):
         changed = replace(storm, headline_id=item, title=f"Storm {item}", actions=())
         await commit_event(repository, "updated", changed, EVENT_MS + n)
         await commit_event(repository, "updated", replace(open_, headline_id=item), EVENT_MS + n)
+        await commit_event(repository, "updated", replace(gale, headline_id=item, actions=()), EVENT_MS + n)
 
     stored = await repository.get("e1")
     found = [(a.action, a.at_ms - EVENT_MS, a.item, a.actor) for a in stored.actions[2:]]
     assert found == [("choose_headline", 1, "b", ""), ("choose_headline", 3, "a", "")]
     assert undoable_actions(stored).keys() == {5, 6}
     assert (await repository.get("e2")).actions == ()
+    assert (await repository.get("e3")).actions == (late,)  # both were there when it was published
+    updated = replace(gale, headline_id="b", actions=(), updates={"b": EVENT_MS + 100})
+    await commit_event(repository, "updated", updated, EVENT_MS + 101)
+    assert [each.item for each in (await repository.get("e3")).actions] == [None, "b"]
 
 
 async def test_closed_events_are_dropped_after_the_retention_period(repository: EventRepository) -> None:

@@ -185,12 +185,16 @@ def test_edits_of_the_period_are_handed_over_while_in_force() -> None:
         "removed": {"actions": (done("remove_item", items=("a2",)),)},
         "moved": {"actions": (done("move_items", items=("a2",), event="other", into="e"),)},
         "news after all": {"actions": (done("mute", 3), done("unmute"))},
+        "reopened": {
+            "actions": (done("set_work_status", work_status="new", before={"work_status": "dropped"}),)
+        },
     }
     none: dict[str, dict[str, Any]] = {
         "undone": {"actions": (chosen, undo)},
         "its article was removed": {"actions": (chosen,), "headline_id": "a3"},
         "note deleted": {"actions": (done("note", note=1), done("delete_note", 5, note=1))},
         "seen": {"actions": (done("acknowledge"),)},
+        "on it": {"actions": (done("set_work_status", work_status="on_it", before={"work_status": "open"}),)},
         "of what was merged into it": {"actions": (done("remove_item", items=("a2",), event="other"),)},
         "before": {"actions": (done("remove_item", -1, items=("a2",)),)},
     }

@@ -144,9 +144,7 @@ def similarity(profile: Profile, terms: Mapping[str, int], idf: TermWeigher) -> 
 # Of headlines; the word lists are English.
 
 FRESHNESS = 0.1
-# Value of background, a question, a reaction, a statement or a market report, and of a toll.
-SIDE = 0.6
-TOLL = 1.3
+SIDE, TOLL = 0.6, 1.3  # value of background, a question, a reaction, a statement, a market report; a toll
 
 
 def _pattern(pattern: str) -> re.Pattern[str]:

@@ -260,8 +260,7 @@ class BurstDetector:
 
     def _apply_update(self, item: StreamItem) -> bool:
         is_listed = self.open_events.record_update(item)
-        member = self.clusters.find_item(item.first_version)
-        if member is None:
+        if (member := self.clusters.find_item(item.first_version)) is None:
             return is_listed
         member.desk_prefix, member.title = split_headline(item.title)
         member.titled_ms = item.arrived_ms

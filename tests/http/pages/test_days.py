@@ -272,7 +272,7 @@ async def test_a_handover_names_a_toll_corrected_since_we_published(service: Ser
     await store(service, "bus", first, last, work_status="published", items=["d1", "d2"], **fields)
     await store(service, "ferry", first, last, tolls=known)
 
-    for hours, said in ((2, ["1 new item since <"]), (10, ["2+ outlets: 62 dead, reported since <"])):
+    for hours, said in ((2, ["1 new item since <"]), (10, ["2+ outlets: 62 dead, arrived since <"])):
         text = await get(client, f"/days?since={hours}h")
         ours, rest = re.findall("<li>.*?</li>", text, re.DOTALL)
         assert re.search(r"2\+ outlets: 62 → 61 dead(, . new items?)? since it was published", ours)

@@ -330,7 +330,7 @@ class Settings:
     request_timeout_seconds: float = _option(
         5.0,
         "Maximum time from the first byte of a request to its answer, queues and the store included; then it "
-        "is answered 503. Batches and event streams are excepted.",
+        "is answered 503. Batches of articles and event streams are excepted.",
         **_in_range(0.01, 3600),
     )
     demo: bool = _option(False, "Replay the demonstration stream after the start; implies store_texts.")

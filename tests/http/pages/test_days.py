@@ -125,7 +125,7 @@ async def test_a_merge_is_named_until_it_is_undone(service: Service, client: Cli
     for path in ("/days/2026-11-05?time_zone=UTC", "/days?since=2026-11-05T00:00Z"):
         page = await get(client, path)
         said = '<b>Nora</b></bdi> merged <a href="/events/alert">“<bdi>The alert</bdi>”</a> into it'
-        assert page.count(said) == 1 == page.count(said + " (before: On it: <bdi>Tomas</bdi>)")
+        assert page.count(said) == 1 == page.count(said + " (that event was: On it: <bdi>Tomas</bdi>)")
 
 
 async def test_each_edit_in_force_has_a_line_with_its_editor(service: Service, client: Client) -> None:

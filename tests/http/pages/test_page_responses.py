@@ -226,10 +226,10 @@ async def test_a_headline_is_newer_than_the_chosen_one_by_their_updates(
     await commit_event(real.events.repository, "fired", stored, 1)
 
     page = await (await client.get("/")).text()
-    assert ("newer, of" in page) is bool(newer_ms)
+    assert ("automatic headline, of" in page) is bool(newer_ms)
     if newer_ms:
         newer = f"{to_datetime(now_ms - 100_000 + 1000 * newer_ms):%Y-%m-%dT%H:%M:%SZ}"
-        assert f'newer, of <time datetime="{newer}"' in page
+        assert f'automatic headline, of <time datetime="{newer}"' in page
 
 
 async def test_the_history_says_what_was_undone_twice(client: Client, real: Service) -> None:

@@ -89,8 +89,8 @@ def leads_with_news(subject: Comparable, others: Sequence[Comparable], text: str
     sampled = np.concatenate([sketch.sample for sketch in sketches]) >> IGNORED_LOW_BITS
     is_known = np.isin(hashes >> np.uint64(IGNORED_LOW_BITS), sampled)
     front = int(is_known[start:].argmax()) if is_known.any() else 0  # words of a kicker
-    beginnings = [shared_wording(sketch, [subject.sketch], width).beginning for sketch in sketches]
-    if front < MAX_KICKER_WORDS and max(beginnings) >= MOST_OF_BEGINNING:
+    beginnings = (shared_wording(sketch, [subject.sketch], width).beginning for sketch in sketches)
+    if front < MAX_KICKER_WORDS and any(share >= MOST_OF_BEGINNING for share in beginnings):
         lead = range(start + front, lead.stop)
     terms_at = [new.intersection(tokenizer.terms_of_words([word], lang)) for word in words]
     for place, terms in enumerate(terms_at):

@@ -204,10 +204,10 @@ class EventUnitOfWork:
             gone = {id_ for id_, (_, to) in self.overrides.placed.items() if to != detected.id}
             others = [newsroom.remove_items(e, gone) for e in absorbed_by_editors if e.merged_into]
             event = newsroom.rejoin(detected, saved, others)
-            arrived = dict(zip(event.items, arrivals_of(event), strict=False)) | event.updates
             done = [a.at_ms for a in saved.actions if a.work_status == saved.work_status == "published"]
-            is_other = event.headline_id != saved.headline_id
-            if done and is_other and arrived.get(event.headline_id, 0) > done[-1]:
+            is_new = bool(done) and event.headline_id != saved.headline_id
+            seen = dict(zip(event.items, arrivals_of(event), strict=False)) | event.updates if is_new else {}
+            if is_new and seen.get(event.headline_id, 0) > done[-1]:
                 at_ms = max(at_ms, *arrivals_of(event), *(action.at_ms for action in event.actions))
                 changed = EditorAction("choose_headline", "", at_ms, event.id, item=event.headline_id)
                 event = newsroom.record_action(event, changed)

@@ -68,7 +68,8 @@ def new_tolls(headlines: Iterable[Said], known: Sequence[Toll]) -> list[Toll]:
                 toll = number
                 steps.append((reports[0][0], kind, toll))
         if toll != last.get(kind, 0):
-            found += [step for step in steps if step is steps[-1] or step[1:] not in {t[1:] for t in known}]
+            old = {each[1:] for each in known}
+            found += [step for step in steps if step is steps[-1] or step[1:] not in old]
     return found
 
 

@@ -322,11 +322,10 @@ def _former_article(case: _Decision, *, is_copy: bool) -> ReplacedArticle | None
 def _is_repeat(case: _Decision, current: BindingSnapshot) -> bool:
     """The same text and headline, unless its source becomes known; another source's changes nothing."""
     sent, record = as_sent(case.pending.article), case.snapshot.record(current.binding.number)
-    is_foreign = record is not None and is_other_source(case.pending.article, record)
     is_titled = record is not None and sent.title not in ("", record.title)
-    is_known = not sent.source or source_hash(sent.source) == current.binding.source
+    is_plain = not is_titled and (not sent.source or source_hash(sent.source) == current.binding.source)
     is_same = current.binding.text_hash == case.pending.analysis.text_hash
-    return is_same and (is_foreign or (is_known and not is_titled))
+    return is_same and (is_plain or (record is not None and is_other_source(case.pending.article, record)))
 
 
 def _with_problems(record: ArticleRecord, sent: PendingArticle) -> ArticleRecord:

@@ -222,9 +222,9 @@ class OpenEvents:
 
     def record_update(self, item: StreamItem) -> bool:
         """Record a later version of an article that an event lists; whether there is one."""
-        for event in self.by_id.values():
+        for event in self.by_id.values() if item.number != item.first_version else ():
             listed = event.items.get(item.id)
-            if listed is not None and listed.number == item.first_version != item.number:
+            if listed is not None and listed.number == item.first_version:
                 event.items[item.id] = listed._replace(updated_ms=item.arrived_ms)
                 self.needs_headline[event.id] = self._updated[event.id] = None
                 return True

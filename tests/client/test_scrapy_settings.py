@@ -133,7 +133,7 @@ async def test_an_item_with_an_unreadable_date_is_checked(caplog: pytest.LogCapt
 @pytest.mark.integration
 @pytest.mark.parametrize("mode", ["open", "closed"])
 async def test_an_unknown_policy_of_one_item_loses_no_item(mode: str, tmp_path: Path) -> None:
-    """As a wrong key: it is no fault of the item, which passes unchecked, or is held failing closed."""
+    """As with a wrong key, the item is not at fault: it passes unchecked, or is held when failing closed."""
     held = tmp_path / "held.jsonl"
     async with open_service(Settings(store_url="memory")) as service, http_serving(service) as client:
         url, fields = str(client.make_url("")), {"policy": "dedup_policy"}
@@ -191,7 +191,7 @@ async def test_a_crawl_of_an_archive_declares_its_items(
 
 @pytest.mark.integration
 async def test_a_duplicate_with_news_passes() -> None:
-    """The service keeps it; its tag says so, and the counts tell it from those that are dropped."""
+    """The service keeps it; its tag says so, and it is counted apart from those that are dropped."""
     answer = {**VERDICT, "verdict": "duplicate", "adds": 0.4, "duplicate_of": ORIGINAL}
 
     async def handler(request: web.Request) -> web.Response:
@@ -287,7 +287,7 @@ async def test_the_tag_has_what_a_spider_acts_on() -> None:
 
 @pytest.mark.integration
 async def test_the_tag_without_an_answer_has_the_same_fields(free_port: int) -> None:
-    """A spider needs no case for them: lists are empty, facts that nobody knows are None."""
+    """A spider handles it like any other tag: lists are empty, unknown values None."""
     dedup = pipeline(URL=f"http://127.0.0.1:{free_port}", DEADLINE=0.1)
     tag = (await dedup.process_item({"id": "b", "text": story(1)}))["dedup"]
     await dedup.close_spider()
@@ -347,7 +347,7 @@ async def test_an_item_without_a_field_for_the_tag_stops_a_crawl_that_tags(item_
 async def test_an_item_without_a_field_for_the_tag_passes_a_crawl_that_drops(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It is no duplicate; one warning per class says what is missing."""
+    """It is not a duplicate; one warning per class says what is missing."""
 
     async def handler(request: web.Request) -> web.Response:
         return web.json_response(VERDICT)

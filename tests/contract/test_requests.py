@@ -85,7 +85,7 @@ def test_a_time_needs_an_offset() -> None:
 
 @pytest.mark.parametrize(("count", "accepted"), [(0, True), (1, True), (50, True), (51, False)])
 def test_related_articles_are_requested_for_up_to_50_ids(count: int, accepted: bool) -> None:
-    """An empty list is that of a reader who has read nothing."""
+    """An empty list is valid: the reader has no history."""
     body = msgspec.json.encode({"ids": ["a"] * count})
 
     if accepted:

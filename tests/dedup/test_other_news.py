@@ -146,7 +146,7 @@ def test_a_notice_does_not_hide_a_copy(lang: str) -> None:
         (
             "Pool reopens after repairs",
             "The indoor pool of Aldmoor opens again on Saturday after two years of repairs. The roof, which "
-            "had let in rain since a storm, was replaced, and warm waste air heats the water now. Tickets "
+            "had leaked since a storm, was replaced, and warm waste air heats the water now. Tickets "
             "cost four crowns for children and seven for adults. Schools may swim free of charge.",
             "Families celebrate", "Good news for families: ", "en",
         ),

@@ -56,7 +56,7 @@ def test_all_shares_are_shares(subject: list[str], others: list[list[str]]) -> N
 
 @given(WORDS.filter(bool), WORDS, WORDS)
 def test_a_contained_text_is_known_as_a_whole(text: list[str], before: list[str], after: list[str]) -> None:
-    """Wherever it stands in the other; up to 128 shingles, else as far as both are sampled."""
+    """At any place of the other; up to 128 shingles, else as far as both are sampled."""
     text = text[:100]
     width = min(3, len(text))
     found = shared_wording(build_sketch(text, width), [build_sketch([*before, *text, *after], width)], width)
@@ -111,7 +111,7 @@ def test_exchanged_words_count_by_their_number(length: int, new: float) -> None:
     seed=st.integers(0, 10_000), length=st.integers(800, 4_000), known=st.sampled_from([0.0, 0.3, 0.6, 1.0])
 )
 def test_estimates_of_long_texts(seed: int, length: int, known: float) -> None:
-    """Within 0.1 of the truth, though of 8 shingles one is sampled; the other text goes on differently."""
+    """Within 0.1 of the truth, though of 8 shingles one is sampled; the other text continues differently."""
     old = prose(seed, round(known * length))
     text = [*old, *prose(seed + 1, length - len(old))]
 
@@ -147,7 +147,7 @@ def test_directions_differ() -> None:
 
 
 def test_the_beginning_is_that_of_the_first_words() -> None:
-    """A text that begins alike and goes on otherwise, and the reverse."""
+    """A text with the same beginning and another end, and the reverse."""
     lead, rest, other = prose(1, 30), prose(2, 70), prose(3, 70)
 
     assert shared([*lead, *rest], [*lead, *other]).beginning == 1
@@ -201,7 +201,7 @@ def test_what_a_headline_is_about(lang: str) -> None:
 def test_a_headline_that_is_not_in_the_text_says_nothing(lang: str) -> None:
     """None, rather than a share of nothing."""
     title, _, notice = TEXTS[lang]
-    own = sketch(title, f"{notice} " * 8, lang)  # long enough that the headline is no part of it
+    own = sketch(title, f"{notice} " * 8, lang)  # long enough that the sketch leaves out the headline
 
     assert shared_wording(own, [own], shingle_width(lang)).headline is None
 

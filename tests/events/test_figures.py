@@ -118,7 +118,7 @@ def test_a_number_counts_with_the_word_that_it_belongs_to(
     ],
 )
 def test_a_number_that_is_said_again_as_of_now_replaces_the_first(lang: str, title: str) -> None:
-    """The round number that was passed is no figure of the headline."""
+    """The round number that was passed is not a figure of the headline."""
     assert figures_in(title, lang) == {"dead": 113}
     for rest in ("now 3 states send aid", "now 0"):
         assert figures_in(f"100 dead in quake, {rest}", "en") == {"dead": 100}

@@ -167,7 +167,7 @@ async def test_whether_the_later_copy_is_kept_is_explained(text: str, source: st
 
 
 async def test_a_stored_pair_is_explained_as_it_was_decided() -> None:
-    """A dropped copy is no version that readers have: what the later one adds is counted without it."""
+    """Readers do not have a dropped copy: what the later one adds is counted without it."""
     newsroom, parts = core(MemoryStore()), story(1, 30).split(". ")
     own = story(7, 5)
     texts = {

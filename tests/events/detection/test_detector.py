@@ -67,7 +67,7 @@ def test_duplicates_of_one_source_are_sightings_and_of_other_sources_items() -> 
 
 
 def test_what_an_outlet_adds_to_its_own_text_is_listed_and_not_counted() -> None:
-    """It is no second report; before and after the event fires, also by another outlet's spelling."""
+    """It is not a second report; before and after the event fires, also under another spelling."""
     stream = DetectorStream(rule=BurstRule(items=3))
     first = stream.send(0, source="Wire")
     own: dict[str, Any] = {"verdict": "duplicate", "canonical_first": first.number, "source": "wire"}

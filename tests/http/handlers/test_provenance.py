@@ -169,7 +169,7 @@ async def test_a_copy_by_an_outlet_with_another_article_is_shown_with_its_text(
 async def test_what_each_copy_has_more_is_said_in_the_order_of_outlets(
     client: Client, service: Service, stored: None
 ) -> None:
-    """Which version it is closest to, and how many words it is longer; a repeated headline is no text."""
+    """Which version it is closest to, and how many words it is longer; a repeated headline is not a text."""
     longer = f"{TEXT} {story(78, 8)}"
     await post(client, "a/2", longer, "A", 30, "UPDATE Original")
     await post(client, "c", longer, "C", 40, "Out of the update")
@@ -398,7 +398,7 @@ async def test_what_is_doubtful_is_so_on_every_page(client: Client, service: Ser
 async def test_what_an_outlet_adds_to_its_own_text_is_no_copy(
     client: Client, service: Service, source: str, copy_of: str | None
 ) -> None:
-    """Its crawler was told to keep it; of another outlet's text it is a longer copy."""
+    """The service answered to keep it; of another outlet's text it is a longer copy."""
     await post(client, "a", story(5, 4), "A", 10)
     await post(client, "a/2", story(5, 4) + " " + story(6, 6), source, 20)
     stored = (await service.articles.index.articles.get_many(["a/2"]))["a/2"]

@@ -282,7 +282,7 @@ async def test_a_handover_names_a_toll_corrected_since_we_published(service: Ser
 
 
 async def test_a_handover_says_how_many_more_were_detected(service: Service, client: Client) -> None:
-    """Those that are published, dropped or back are in lists of their own."""
+    """Those that are published, dropped or back are in other lists."""
     at = service.clock() - HOUR_MS - MIDNIGHT_MS
     await store(service, "quake", at, at)
     assert "more detected since" not in await get(client, "/days?since=2h")
@@ -341,7 +341,7 @@ async def test_a_day_without_events_says_why(client: Client, week: None, date: s
 
 
 async def test_a_day_lists_first_what_nobody_is_on(service: Service, client: Client, week: None) -> None:
-    """For who takes over: then in the order of the articles of the day."""
+    """The replacement sees them first; the others follow by their articles of the day."""
     await store(service, "tremor", HOUR_MS, 2 * HOUR_MS)
     taken = {"action": "set_work_status", "actor": "Nora", "work_status": "on_it", "assignee": "Tomas"}
     for id_ in ("fire", "strike"):

@@ -222,15 +222,6 @@ def check_ids(ids: Sequence[str]) -> list[str]:
     return list(ids)
 
 
-def check_path_id(id_: str) -> str:
-    """The validated id of a path. Raises InvalidInput."""
-    try:
-        return validate_id(id_)
-    except InvalidInput as error:
-        error.place = "parameter"
-        raise
-
-
 def to_unix_ms(time: datetime | None, field: str) -> int | None:
     """Milliseconds since 1970 UTC. Raises InvalidInput for years outside MIN_YEAR to MAX_YEAR."""
     if time is None:

@@ -18,6 +18,7 @@ from aggregator.errors import StoreUnavailable
 from aggregator.events.event import Event
 from aggregator.events.repository import CHANGE_RETENTION_MS, ChangeRecord, EventRepository
 from aggregator.log_limits import ChangeFilter
+from aggregator.store.base import parse_position
 
 POLL_INTERVAL_S = 0.5
 CHANGES_PER_READ = 200
@@ -164,9 +165,3 @@ def _is_resumable(position: bytes, tail: bytes) -> bool:
         return False
     at, end = parse_position(position), parse_position(tail)
     return at == parse_position(NO_CHANGES) or (at <= end and at[0] >= end[0] - CHANGE_RETENTION_MS)
-
-
-def parse_position(position: bytes) -> tuple[int, int]:
-    """A stream position "MS-SEQUENCE" as a tuple that sorts in stream order."""
-    ms, _, sequence = position.partition(b"-")
-    return int(ms or 0), int(sequence or 0)

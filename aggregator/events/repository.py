@@ -19,7 +19,7 @@ from aggregator.events.detection.numbers import items_within
 from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import Event, EventSummary
 from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key, sort_events
-from aggregator.store.base import Store
+from aggregator.store.base import Store, parse_position
 from aggregator.store.decoding import decode_value
 from aggregator.store.optimistic import ValueFormat
 from aggregator.time_units import DAY_MS
@@ -185,7 +185,7 @@ class EventRepository:
 
     async def trim_changes(self, trusted_ms: int) -> None:
         """Delete old changes; positions are times of the store's clock, which may be ahead."""
-        newest_ms = int((await self.latest_position()).partition(b"-")[0] or 0)
+        newest_ms = parse_position(await self.latest_position())[0]
         before_ms = max(0, min(newest_ms, trusted_ms) - CHANGE_RETENTION_MS)
         await self.store.stream_trim(CHANGES_KEY, b"%d-0" % before_ms)
 

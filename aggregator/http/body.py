@@ -80,23 +80,18 @@ async def read_form(request: web.Request, struct_type: type[T], max_bytes: int |
 
 
 def parse_form(body: bytes, struct_type: type[T]) -> T:
-    """The fields of a form that was read. Raises InvalidInput naming the field."""
+    """The fields of a form (WHATWG URL, application/x-www-form-urlencoded). Raises InvalidInput."""
+    pairs = (field.partition(b"=") for field in body.split(b"&") if field)
     try:
-        fields = _decode_fields(body)
+        if not body.isascii() or body.count(b"&") >= _MAX_FORM_FIELDS or _LONE_PERCENT.search(body):
+            raise ValueError
+        fields = [(_decode_component(name), _decode_component(value)) for name, _, value in pairs]
     except ValueError:
         raise InvalidInput("body: expected percent-encoded form fields.", field="body") from None
     values = dict(fields)
     if len(values) < len(fields):
         raise InvalidInput("body: a form field is given more than once; name each field once.", field="body")
     return convert_strings(values, struct_type)
-
-
-def _decode_fields(body: bytes) -> list[tuple[str, str]]:
-    """Names and values (WHATWG URL, application/x-www-form-urlencoded). Raises ValueError."""
-    if not body.isascii() or body.count(b"&") >= _MAX_FORM_FIELDS or _LONE_PERCENT.search(body):
-        raise ValueError
-    pairs = (field.partition(b"=") for field in body.split(b"&") if field)
-    return [(_decode_component(name), _decode_component(value)) for name, _, value in pairs]
 
 
 def _decode_component(data: bytes) -> str:

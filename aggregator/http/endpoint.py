@@ -25,8 +25,9 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
+from aggregator.analysis.article_id import validate_id
 from aggregator.auth.api_keys import Permission
-from aggregator.contract.decoding import check_path_id, convert_strings, to_single_line
+from aggregator.contract.decoding import convert_strings, to_single_line
 from aggregator.contract.requests import NoQuery
 from aggregator.contract.responses import encode
 from aggregator.contract.validation import MAX_ERRORS, parameters_error
@@ -138,7 +139,8 @@ def make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.St
             if name in given:
                 arguments[name] = given[name]
             elif name == "id_":
-                arguments[name] = check_path_id(request.match_info["id"])
+                with errors_in_parameters():
+                    arguments[name] = validate_id(request.match_info["id"])
             elif name == "body":
                 arguments[name] = await bodies.read_struct(request, endpoint.types[name])
             elif name == "form":

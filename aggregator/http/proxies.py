@@ -115,13 +115,10 @@ class TrustedProxies:
         return bool(self._networks)
 
     def __contains__(self, address: str | None) -> bool:
-        try:
-            parsed = ipaddress.ip_address((address or "").partition("%")[0])
-        except ValueError:
-            return False
+        parsed = parse_address((address or "").partition("%")[0])
         # Of a listener for both protocols: ::ffff:10.0.0.1
         parsed = getattr(parsed, "ipv4_mapped", None) or parsed
-        return any(parsed in network for network in self._networks)
+        return parsed is not None and any(parsed in network for network in self._networks)
 
     def client_of(self, peer: str, forwarded_for: str) -> str:
         """The address of the client of a request from ``peer``; what a client claims itself is not reached.

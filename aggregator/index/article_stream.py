@@ -24,7 +24,7 @@ from aggregator.index.bindings import Binding
 from aggregator.index.codec.record_codec import decode_record_summary_uncached
 from aggregator.index.keys import term_hash
 from aggregator.index.segments import Segments
-from aggregator.store.base import Store
+from aggregator.store.base import Store, parse_position
 from aggregator.store.decoding import PLAIN, decode_formatted
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
@@ -158,7 +158,7 @@ class ArticleStream:
             stream_keys = [tag + keys.STREAM for tag in stack.tags]
             firsts = await self._store.stream_read(stream_keys, [b""] * len(stream_keys), 1)
             for key, first in zip(reversed(stream_keys), reversed(firsts), strict=True):
-                if first and int(first[0][0].partition(b"-")[0]) < at_ms:
+                if first and parse_position(first[0][0])[0] < at_ms:
                     positions[key] = b"%d-0" % (at_ms - 1)
                     break
         return positions

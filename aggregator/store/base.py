@@ -94,6 +94,12 @@ def next_version(version: bytes | None, token: bytes) -> bytes:
     return hashlib.sha1((version or b"") + token, usedforsecurity=False).hexdigest().encode()
 
 
+def parse_position(position: bytes) -> tuple[int, int]:
+    """A stream position "MS-SEQUENCE" as a tuple that sorts in stream order; b"": (0, 0)."""
+    ms, _, sequence = position.partition(b"-")
+    return int(ms or 0), int(sequence or 0)
+
+
 Check = LengthsUnchanged | ValueEquals
 Write = AppendMany | AppendCapped | Put | Delete | StreamAdd | AdvanceVersion
 

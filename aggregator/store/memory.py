@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, bisect_right
 from collections.abc import AsyncIterator, Callable, Sequence
+from operator import itemgetter
 
 from aggregator import __version__
 from aggregator.store.base import (
@@ -23,6 +24,7 @@ from aggregator.store.base import (
     Transaction,
     Write,
     next_version,
+    parse_position,
 )
 from aggregator.time_units import wall_clock_ms
 
@@ -89,20 +91,20 @@ class MemoryStore:
         found = []
         for key, position in zip(keys, after, strict=True):
             entries = self._streams.get(key, [])
-            first = bisect_right(entries, _parse_position(position), key=_position_of) if position else 0
+            first = bisect_right(entries, parse_position(position), key=itemgetter(0)) if position else 0
             found.append([_encode_entry(entry) for entry in entries[first : first + max(0, count)]])
         return found
 
     async def stream_tail(self, key: bytes, count: int, before: bytes = b"") -> list[tuple[bytes, bytes]]:
         """The newest ``count`` entries before ``before``, newest first."""
         entries = self._streams.get(key, [])
-        end = bisect_left(entries, _parse_position(before), key=_position_of) if before else len(entries)
+        end = bisect_left(entries, parse_position(before), key=itemgetter(0)) if before else len(entries)
         return [_encode_entry(entry) for entry in reversed(entries[max(0, end - max(0, count)) : end])]
 
     async def stream_trim(self, key: bytes, before: bytes) -> None:
         """Remove entries older than position ``before``."""
         entries = self._streams.get(key, [])
-        del entries[: bisect_left(entries, _parse_position(before), key=_position_of)]
+        del entries[: bisect_left(entries, parse_position(before), key=itemgetter(0))]
 
     async def scan_batches(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
         """A hundred keys at a time, sorted."""
@@ -177,15 +179,6 @@ class MemoryStore:
                 self._remove(key)
 
 
-def _position_of(entry: StreamEntry) -> tuple[int, int]:
-    return entry[0]
-
-
 def _encode_entry(entry: StreamEntry) -> tuple[bytes, bytes]:
     (ms, sequence), payload = entry
     return b"%d-%d" % (ms, sequence), payload
-
-
-def _parse_position(position: bytes) -> tuple[int, int]:
-    ms, _, sequence = position.partition(b"-")
-    return int(ms), int(sequence or 0)

@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregator.analysis.article_id import MAX_ID_BYTES
 from aggregator.contract.decoding import (
     UTF8_BOM,
     check_ids,
-    check_path_id,
     convert_strings,
     decode,
     decode_article,
@@ -214,14 +212,6 @@ def test_an_invalid_id_of_a_list_is_named_by_its_position() -> None:
     with pytest.raises(InvalidInput) as refusal:
         check_ids(["a", "b\n"])
     assert refusal.value.field == "ids[1]"
-
-
-def test_an_id_in_a_path_is_limited_in_length() -> None:
-    """An id of exactly the limit is accepted."""
-    assert check_path_id("x" * MAX_ID_BYTES) == "x" * MAX_ID_BYTES
-    with pytest.raises(InvalidInput) as refusal:
-        check_path_id("x" * (MAX_ID_BYTES + 1))
-    assert refusal.value.field == "id"
 
 
 def test_query_parameters_are_converted_from_text() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from aggregator.events import broadcast
-from aggregator.events.broadcast import ChangeBroadcaster, Subscriber, parse_position
+from aggregator.events.broadcast import ChangeBroadcaster, Subscriber
 from aggregator.events.repository import EventRepository
 from aggregator.store.base import Store
 from tests.support.factories import commit_event, event
@@ -145,11 +145,3 @@ async def test_silence_is_a_timeout(broadcaster: ChangeBroadcaster) -> None:
     async with broadcaster.subscribe() as subscriber:
         with pytest.raises(TimeoutError):
             await subscriber.get(0.01)
-
-
-def test_positions_compare_as_numbers() -> None:
-    """Not as text: 9 is before 10."""
-    assert (
-        parse_position(b"9-0") < parse_position(b"10-0") < parse_position(b"10-2") < parse_position(b"10-10")
-    )
-    assert parse_position(b"") == (0, 0)

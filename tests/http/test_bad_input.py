@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from aggregator.analysis.article_id import MAX_ID_BYTES
 from tests.contract.json_bodies import any_bodies
 from tests.support.fake_service import Client, FakeService, serving
 
@@ -245,6 +246,16 @@ async def test_an_invalid_query_gets_one_sentence(
 
     assert (response.status, problem["field"]) == (400, field)
     assert sentence is None or problem["detail"] == sentence
+
+
+async def test_an_id_in_a_path_is_limited_in_length(client: Client) -> None:
+    """An id of exactly the limit is accepted; a longer one is an error of a parameter, not of the body."""
+    known = await client.get("/v1/articles/" + "x" * MAX_ID_BYTES)
+    long = await client.get("/v1/articles/" + "x" * (MAX_ID_BYTES + 1))
+    problem = await long.json(content_type="application/problem+json")
+
+    assert (known.status, long.status) == (404, 400)
+    assert [error.get("parameter") for error in problem["errors"]] == ["id"]
 
 
 async def test_a_slow_body_times_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aggregator.store.base import Put, StreamAdd, Transaction
+from aggregator.store.base import Put, StreamAdd, Transaction, parse_position
 from aggregator.store.memory import MemoryStore
 from aggregator.store.periodic_task import Lease
 from tests.support.store_steps import append
@@ -88,3 +88,11 @@ async def test_memory_is_counted_and_released() -> None:
     await store.delete([b"b", b"s", b"none"])
 
     assert (await store.info()).memory_bytes == 0
+
+
+def test_positions_compare_as_numbers() -> None:
+    """Not as text: 9 is before 10."""
+    assert (
+        parse_position(b"9-0") < parse_position(b"10-0") < parse_position(b"10-2") < parse_position(b"10-10")
+    )
+    assert parse_position(b"") == (0, 0)

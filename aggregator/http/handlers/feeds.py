@@ -119,33 +119,29 @@ SSE_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buff
 
 async def stream_events(request: web.Request, query: EventStreamQuery) -> web.StreamResponse:
     """Stream event changes as server-sent events; resume with Last-Event-ID."""
+    service, broadcaster = request.app[SERVICE], request.app[SERVICE].events.broadcaster
     with request.app[STREAM_LIMIT].slot(current_caller.get()):
-        return await _stream(request, query)
+        event_filter = await build_filter(service.events.desks, query)
+        if broadcaster.is_full:
+            raise TooManyStreams("No more streams can be opened at the moment; retry in a few seconds.")
+        after = request.headers.get("Last-Event-ID", "") or query.after
+        async with broadcaster.subscribe(after.encode("utf-8", "replace") or None) as subscriber:
+            response = web.StreamResponse(headers=SSE_HEADERS)
+            await response.prepare(request)
+            if request.method == "HEAD":  # the client would take a body for the next response
+                return response
+            try:
+                with request.app[METRICS].event_streams.track_inprogress():
+                    await _forward(request, response, subscriber, event_filter)
+            except (ConnectionError, TimeoutError):  # the client disconnected
+                return response
+            await response.write_eof()
+            return response
 
 
 async def close_streams(app: web.Application) -> None:
     """Close all streams, so that the shutdown does not wait for their clients."""
     app[SERVICE].events.broadcaster.close()
-
-
-async def _stream(request: web.Request, query: EventStreamQuery) -> web.StreamResponse:
-    service = request.app[SERVICE]
-    broadcaster, event_filter = service.events.broadcaster, await build_filter(service.events.desks, query)
-    if broadcaster.is_full:
-        raise TooManyStreams("No more streams can be opened at the moment; retry in a few seconds.")
-    after = request.headers.get("Last-Event-ID", "") or query.after
-    async with broadcaster.subscribe(after.encode("utf-8", "replace") or None) as subscriber:
-        response = web.StreamResponse(headers=SSE_HEADERS)
-        await response.prepare(request)
-        if request.method == "HEAD":  # the client would take a body for the next response
-            return response
-        try:
-            with request.app[METRICS].event_streams.track_inprogress():
-                await _forward(request, response, subscriber, event_filter)
-        except (ConnectionError, TimeoutError):  # the client disconnected
-            return response
-        await response.write_eof()
-        return response
 
 
 async def _forward(

@@ -18,7 +18,7 @@ from aggregator.index.segments import FLOOR_STEPS_PER_RETENTION, Retention, Segm
 from aggregator.index.upkeep.compaction import Compactor
 from aggregator.index.upkeep.sketch_rehash import SketchRehash
 from aggregator.index.upkeep.spaces import StoredSpace, count_articles
-from aggregator.store.base import Delete, Store, Transaction, ValueEquals
+from aggregator.store.base import Delete, Store, Transaction, ValueEquals, parse_position
 from aggregator.time_units import DAY_MS, format_minute
 
 log = logging.getLogger("aggregator.maintenance")
@@ -95,7 +95,7 @@ class RetentionJob:
         stream, oldest_kept_ms = tag + keys.STREAM, trusted_ms - STREAM_RETENTION_MS
         while True:
             (entries,) = await self._store.stream_read([stream], [b""], 1)
-            at_ms = int(entries[0][0].split(b"-")[0]) if entries else oldest_kept_ms
+            at_ms = parse_position(entries[0][0])[0] if entries else oldest_kept_ms
             if at_ms >= oldest_kept_ms:
                 return
             await self._store.stream_trim(stream, b"%d-0" % min(oldest_kept_ms, at_ms + TRIM_STEP_MS))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from aggregator.errors import AggregatorError
 from aggregator.time_units import DAY_MS, HOUR_MS
-from aggregator_client.wire import RelatedKindName
+from aggregator_client.wire import KeepReason, RelatedKindName
 
 # published: the time that the source states; day: it states a day only; arrived: when the crawler sent it;
 # claimed: as arrived, since the source is not known for dates that long before.
@@ -281,6 +281,7 @@ class Outcome:
     match            set if verdict is "duplicate", or if the group of its own joined an older one
     updated_figures, reversed  the texts agree, but a figure was replaced, or a word by its opposite
     keep             whether the article has news that readers do not have: False for most duplicates
+    keep_reason      why a duplicate is kept; None for others
     adds             share of a duplicate's words, 0..1, that neither canonical article nor kept members have
     fuller           a duplicate contains the canonical article and has 60 words or 30 % more
     text_is_article  False: its text is a notice or list that stands under many headlines
@@ -295,6 +296,7 @@ class Outcome:
     reused_id: bool = field(default=False, compare=False)  # not stored: it is so for one version only
     reversed: bool = False
     keep: bool = True
+    keep_reason: KeepReason | None = None
     adds: float | None = None
     fuller: bool = False
     text_is_article: bool = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from itertools import starmap
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from aggregator.settings import Settings
 from aggregator_client import wire
 
 T = TypeVar("T", bound=msgspec.Struct)
+_OUTCOME_FIELDS = [each.name for each in fields(Outcome) if each.name in wire.OutcomeOut.__struct_fields__]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -58,18 +60,9 @@ def verdict_out(answer: Answer, settings: Settings) -> wire.VerdictOut:
 def _outcome_fields(outcome: Outcome, fingerprint: int, settings: Settings) -> dict[str, Any]:
     """The fields of ``wire.OutcomeOut`` that are computed of the outcome and the fingerprint."""
     return {
-        "verdict": outcome.verdict,
-        "keep": outcome.keep,
-        "distance": outcome.distance,
+        **{name: getattr(outcome, name) for name in _OUTCOME_FIELDS},
         "hamming_class": hamming_class(outcome.distance, settings),
         "duplicate_of": fields_of(outcome.match, wire.DuplicateOf) if outcome.match else None,
-        "adds": outcome.adds,
-        "fuller": outcome.fuller,
-        "updated_figures": outcome.updated_figures,
-        "reversed": outcome.reversed,
-        "text_is_article": outcome.text_is_article,
-        "part_of": outcome.part_of,
-        "follows": outcome.follows,
         "fingerprint": f"{fingerprint:016x}",
     }
 

@@ -84,10 +84,9 @@ def hours_between(
     b_arrived_ms: int | None = None,
 ) -> float | None:
     """Hours, >= 0, between the publications as stated; between the arrivals if one has no date; or None."""
-    if a_published_ms is not None and b_published_ms is not None:
-        return abs(a_published_ms - b_published_ms) / HOUR_MS
-    if a_arrived_ms is not None and b_arrived_ms is not None:
-        return abs(a_arrived_ms - b_arrived_ms) / HOUR_MS
+    for a_ms, b_ms in ((a_published_ms, b_published_ms), (a_arrived_ms, b_arrived_ms)):
+        if a_ms is not None and b_ms is not None:
+            return abs(a_ms - b_ms) / HOUR_MS
     return None
 
 

@@ -91,9 +91,8 @@ class _Pair:
         """Whether a headline is about the other article, whose headline apart; True if one is missing."""
         a, b = self.later, self.earlier
         in_both = title_terms(a.title, a.lang) & title_terms(b.title, a.lang)  # the name of a series
-        return (
-            not (a.title and b.title) or max(_coverage(a, b, in_both), _coverage(b, a, in_both)) >= AGREEING
-        )
+        about = max(_coverage(a, b, in_both), _coverage(b, a, in_both))
+        return about >= AGREEING or not (a.title and b.title)
 
     @cached_property
     def _in_earlier(self) -> SharedWording:
@@ -125,9 +124,8 @@ class _Pair:
         overlap = self.evidence.overlap
         few = min(self.later.text_words, self.earlier.text_words)
         shorter, longer = sorted((self.earlier, self.later), key=lambda article: article.sketch.size)
-        if overlap.size_ratio >= PART_RATIO or few >= MAX_PART_WORDS or not longer.title:
-            return ""
-        if _coverage(longer, shorter) >= about:
+        may_be_part = overlap.size_ratio < PART_RATIO and few < MAX_PART_WORDS and longer.title
+        if not may_be_part or _coverage(longer, shorter) >= about:
             return ""
         return "part" if overlap.containment >= MOST else "passage"
 
@@ -140,9 +138,7 @@ def stands_under_many_headlines(subject: Comparable, earlier: Sequence[Comparabl
     if not subject.title or len(earlier) < MIN_HEADLINES - 1:
         return False
     unlike: list[Comparable] = [subject]
-    for other in earlier:
-        if not other.title or other.lang != subject.lang:
-            continue
+    for other in (each for each in earlier if each.title and each.lang == subject.lang):
         is_unlike = all(title_similarity(other.title, other.lang, k.title, k.lang) < AGREEING for k in unlike)
         if is_unlike and is_same_text(subject, other):  # in this order: few are unlike
             unlike.append(other)

@@ -34,6 +34,7 @@ from aggregator.dedup.policy import Policy
 from aggregator.dedup.templates import exchanged
 from aggregator.dedup.wording import count_of_headline, headline_units, leads_with_news, shared_wording
 from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome, WeightedTerms
+from aggregator_client.wire import KeepReason
 
 # A match whose containment is lower than that of the closest by more has no vote on the group.
 VOTING_CONTAINMENT_MARGIN = 0.1
@@ -76,12 +77,11 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
         duplicated = [c for c in matches if not figures_are_news(c.record, subject, policy)]
         duplicated = duplicated or confirmed_by_group(subject, candidates, policy)
         if not duplicated:
-            updated = any(figures_changed(subject.figures, c.record.figures) for c in matches)
             part_of = next((c.canonical[0] for c, _, reason in compared if reason == "part"), None)
             return Outcome(
                 "related" if matches or near or part_of else "new",
                 distance=min(near, default=None),
-                updated_figures=updated,
+                updated_figures=any(figures_changed(subject.figures, c.record.figures) for c in matches),
                 text_is_article=is_article,
                 part_of=part_of,
             )
@@ -142,14 +142,20 @@ def compare_with_readers_versions(
     )
     updated = all(has_other_figures(subject, record, is_revision, is_same) for record in readers)
     turned = all(is_reversed(subject, r) and (not is_same or contradicts(subject, r, text)) for r in readers)
-    # Not a page number: a headline that hardly occurs in its text is not about it.
-    may_contradict = not is_same and subject.own_headline > AGREEING
-    is_news = may_contradict and all(contradicts(subject, record, text) for record in readers)
-    if is_revision:
-        is_news |= updated or turned or (is_correction(subject) and not any(map(is_correction, readers)))
-    keep = adds >= policy.keep_if_adds or fuller or is_news
-    keep = keep or (may_contradict and adds > 0 and leads_with_news(subject, readers, text))
-    return replace(outcome, adds=adds, fuller=fuller, updated_figures=updated, reversed=turned, keep=keep)
+    # A headline that hardly occurs in its text, such as a page number, is not about it.
+    is_about = not is_same and subject.own_headline > AGREEING
+    holds: dict[KeepReason, bool] = {
+        "adds": adds >= policy.keep_if_adds,
+        "fuller": fuller,
+        "updated_figures": is_revision and updated,
+        "reversed": is_revision and turned,
+        "correction": is_revision and is_correction(subject) and not any(map(is_correction, readers)),
+        "headline": is_about and all(contradicts(subject, record, text) for record in readers),
+        "beginning": is_about and 0 < adds < policy.keep_if_adds and leads_with_news(subject, readers, text),
+    }
+    reason = next((name for name, is_so in holds.items() if is_so), None)
+    found = replace(outcome, adds=adds, fuller=fuller, updated_figures=updated, reversed=turned)
+    return replace(found, keep=reason is not None, keep_reason=reason)
 
 
 # Headlines that differ so contradict each other, whatever of the texts is shared.
@@ -194,12 +200,10 @@ def is_correction(article: Comparable) -> bool:
 
 def is_reversed(later: Comparable, earlier: Comparable) -> bool:
     """Whether headlines and main terms differ by a negation, or by a word and its opposite."""
-    if later.lang != earlier.lang:
-        return False
     first, second = (
         [*tokenizer.words(a.title, a.lang), *(term for term, _ in a.terms)] for a in (later, earlier)
     )
-    return bool(reversal(first, second, later.lang))
+    return later.lang == earlier.lang and bool(reversal(first, second, later.lang))
 
 
 def is_notice(subject: Analysis, candidates: Sequence[Candidate]) -> bool:

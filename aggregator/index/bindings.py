@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import xxhash
@@ -25,6 +25,7 @@ from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
 from aggregator.store.base import Check
 from aggregator.store.decoding import PLAIN, append_checksum, decode_checked, decode_formatted
+from aggregator_client.wire import KeepReason
 
 
 class Binding(msgspec.Struct, frozen=True, array_like=True):
@@ -65,7 +66,7 @@ class _BindingRow(msgspec.Struct, frozen=True, array_like=True):
     id: str
     verdict: VerdictName
     distance: int | None
-    flags: int  # positions in ``_FLAGS``
+    flags: int  # positions in ``_FLAGS``; above them the position in ``_KEEP_REASONS``
     adds: int | None  # in percent
     part_of: str | None
     follows: str | None
@@ -75,6 +76,7 @@ class _BindingRow(msgspec.Struct, frozen=True, array_like=True):
 
 # Flags of an outcome, lowest bit first.
 _FLAGS = ("updated_figures", "reversed", "keep", "fuller", "text_is_article")
+_KEEP_REASONS = (None, *get_args(KeepReason))
 
 
 class CanonicalPointer(msgspec.Struct, frozen=True, array_like=True):
@@ -100,7 +102,8 @@ def encode_binding(binding: Binding) -> bytes:
         id=binding.id,
         verdict=outcome.verdict,
         distance=outcome.distance,
-        flags=sum(1 << i for i, name in enumerate(_FLAGS) if getattr(outcome, name)),
+        flags=sum(1 << i for i, name in enumerate(_FLAGS) if getattr(outcome, name))
+        + (_KEEP_REASONS.index(outcome.keep_reason) << len(_FLAGS)),
         adds=None if outcome.adds is None else round(100 * outcome.adds),
         part_of=outcome.part_of,
         follows=outcome.follows,
@@ -142,6 +145,7 @@ def decode_binding(data: bytes) -> Binding:
         row.verdict,
         row.distance,
         match,
+        keep_reason=_KEEP_REASONS[row.flags >> len(_FLAGS)],
         adds=None if row.adds is None else row.adds / 100,
         part_of=row.part_of,
         follows=row.follows,

@@ -244,7 +244,8 @@ class IngestService:
         if isinstance(answer, Answer):
             answer.timings_ms["analyse"] = analyze_ms
             if pending.withheld:
-                answer = replace(answer, outcome=replace(answer.outcome, keep=False), untrusted=True)
+                unkept = replace(answer.outcome, keep=False, keep_reason=None)
+                answer = replace(answer, outcome=unkept, untrusted=True)
             withheld = dry_run or pending.withheld
             if withheld or self._index.memory.incident:
                 return replace(answer, unchecked=self._index.memory.incident is not None, withheld=withheld)

@@ -26,7 +26,7 @@ from aggregator.index import Index
 from aggregator.index.codec.record_codec import decompress_text
 from aggregator.queries.reasons import relatedness_out
 from aggregator.queries.related import RelatedArticles, Subject, subject_of
-from aggregator_client.wire import ExplainOut, ExplainSideOut, OverlapOut, RelatednessOut
+from aggregator_client.wire import KEEP_REASONS, ExplainOut, ExplainSideOut, OverlapOut, RelatednessOut
 
 MAX_ITEMS_SHOWN = 200
 MISSING_TEXTS_NOTE = (
@@ -184,6 +184,7 @@ def explain(
         common_figures=len({*a.figures} & {*b.figures}),
         is_copy=outcome.match is not None and not are_news,
         keep=outcome.keep or are_news,
+        keep_reason=None if are_news else outcome.keep_reason,
         updated_figures=outcome.updated_figures,
         reversed=outcome.reversed,
         shared_passages=passages[0][0],
@@ -209,8 +210,7 @@ def _keep_note(outcome: Outcome, policy: Policy) -> str:
         is_changed = outcome.updated_figures or outcome.reversed
         note = "; a correction counts from the same outlet only" if is_changed else ""
         return f" The later one is dropped (keep: false): {new}, less than {policy.keep_if_adds:.0%}{note}."
-    why = "it contains the earlier one and is longer" if outcome.fuller else "it corrects it or adds news"
-    why = new if outcome.adds >= policy.keep_if_adds else why
+    why = new if outcome.keep_reason in (None, "adds") else KEEP_REASONS[outcome.keep_reason]
     return f" The later one is kept (keep: true) unless other copies have the same: {why}."
 
 

@@ -16,8 +16,8 @@ from tests.client.conftest import VirtualTime
 
 VERDICT: dict[str, Any] = {
     "id": "a", "verdict": "new", "keep": True, "distance": None, "hamming_class": "new", "duplicate_of": None,
-    "adds": None, "fuller": False, "reversed": False, "text_is_article": True, "part_of": None,
-    "follows": None,
+    "keep_reason": None, "adds": None, "fuller": False, "reversed": False, "text_is_article": True,
+    "part_of": None, "follows": None,
     "related": [], "updated_figures": False, "event_id": None, "space": "en.0000",
     "fingerprint": "00000000000000ff", "short": False,
     "stored_as": None, "reused_id": False, "replaces": None,

@@ -29,6 +29,7 @@ ANSWER: dict[str, Any] = {
     "id": "a2",
     "verdict": "duplicate",
     "keep": False,
+    "keep_reason": None,
     "adds": 0.05,
     "fuller": False,
     "reversed": False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,9 +191,10 @@ async def test_a_crawl_of_an_archive_declares_its_items(
 
 
 @pytest.mark.integration
-async def test_a_duplicate_with_news_passes() -> None:
-    """The service keeps it; its tag says so, and it is counted apart from those that are dropped."""
-    answer = {**VERDICT, "verdict": "duplicate", "adds": 0.4, "duplicate_of": ORIGINAL}
+async def test_a_duplicate_with_news_passes(caplog: pytest.LogCaptureFixture) -> None:
+    """Its tag and the log say why, and it is counted apart from those that are dropped."""
+    answer = {**VERDICT, "verdict": "duplicate", "adds": 0.4, "duplicate_of": ORIGINAL, "keep_reason": "adds"}
+    caplog.set_level(logging.INFO, "aggregator_client")
 
     async def handler(request: web.Request) -> web.Response:
         return web.json_response(answer)
@@ -203,7 +205,9 @@ async def test_a_duplicate_with_news_passes() -> None:
         counts = dedup._outcomes.counts
         await dedup.close_spider()
 
-    assert (item["dedup"]["verdict"], item["dedup"]["keep"]) == ("duplicate", True)
+    tag = item["dedup"]
+    assert (tag["verdict"], tag["keep"], tag["keep_reason"]) == ("duplicate", True, "adds")
+    assert "Kept b: duplicate of a (exact, adds 0.4); enough of its words are new" in caplog.messages
     assert (counts["duplicate"], counts["duplicate/kept"]) == (1, 1)
 
 

@@ -110,8 +110,8 @@ def test_a_verdict_carries_match_and_related_articles() -> None:
 def test_verdict_and_article_say_what_was_decided() -> None:
     """Each member of the outcome is in the answer, and in the stored article when it is read."""
     outcome = Outcome(
-        "duplicate", 2, MATCH, updated_figures=True, reversed=True, keep=True, adds=0.25, fuller=True,
-        text_is_article=False, part_of="briefing", follows="live",
+        "duplicate", 2, MATCH, updated_figures=True, reversed=True, keep_reason="fuller", adds=0.25,
+        fuller=True, text_is_article=False, part_of="briefing", follows="live",
     )  # fmt: skip
     answer = Answer("a", outcome, "en.0000", 1, short=False)
     names = {field.name for field in fields(Outcome)} - {"match", "reused_id"}

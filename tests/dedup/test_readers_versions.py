@@ -151,6 +151,7 @@ def test_a_fuller_version_is_kept(canonical: int, later: int, fuller: bool) -> N
     found = compared(text(*range(later)), text(*range(canonical)))
 
     assert found.fuller is fuller
+    assert found.keep_reason in (("fuller", "adds") if found.keep else (None,))
     assert found.keep is (fuller or (found.adds or 0) >= VERIFIED.keep_if_adds)
 
 
@@ -165,7 +166,7 @@ def test_an_update_of_the_same_outlet_is_kept() -> None:
     """Though it adds hardly a word; another outlet's may be the older one. Not again once readers have it."""
     first, later = (f"{story(1)} The province counts {count} closed bridges." for count in (14, 21))
     update = compared(later, first, same_outlet=True)
-    assert (update.updated_figures, update.keep) == (True, True)
+    assert (update.updated_figures, update.keep, update.keep_reason) == (True, True, "updated_figures")
     assert [compared(later, first).updated_figures, compared(later, first).keep] == [True, False]
 
     again = compared(later, first, [edited(later, 2)], same_outlet=True)
@@ -226,7 +227,8 @@ def test_another_headline_over_an_equal_text_corrects_what_it_replaces(
 def test_a_correction_is_kept(first: str, later: str, lang: str) -> None:
     """Of its own outlet, once."""
     own = story(1)
-    assert compared(edited(own, 2), own, titles=(first, later), lang=lang, same_outlet=True).keep
+    corrected = compared(edited(own, 2), own, titles=(first, later), lang=lang, same_outlet=True)
+    assert (corrected.keep, corrected.keep_reason) == (True, "correction")
     assert not compared(edited(own, 2), own, titles=(first, later), lang=lang).keep
     assert not compared(edited(own, 2), own, titles=(later, later), lang=lang, same_outlet=True).keep
     assert not compared(edited(own, 2), own, titles=(first, first), lang=lang, same_outlet=True).keep
@@ -255,7 +257,8 @@ def test_a_correction_is_kept(first: str, later: str, lang: str) -> None:
 def test_a_contradicting_headline_is_kept(first: str, later: str, lang: str) -> None:
     """Of any outlet, unless a kept member says the same; an equal text under it adds nothing."""
     own = story(1)
-    assert compared(edited(own, 2), own, titles=(first, later), lang=lang).keep
+    found = compared(edited(own, 2), own, titles=(first, later), lang=lang)
+    assert (found.keep, found.keep_reason) == (True, "headline")
     assert not compared(edited(own, 2), own, titles=(first, first), lang=lang).keep
     assert not compared(own, own, titles=(first, later), lang=lang, outcome=duplicate("exact")).keep
 
@@ -354,7 +357,8 @@ def test_each_outcome_is_consistent(sentences: list[int], rng: random.Random) ->
         assert (found.verdict, found.keep, found.follows) == ("related", True, "a1") and same_outlet
         return
     assert found.adds is not None and 0 <= found.adds <= 1
-    assert found.fuller <= found.keep
+    assert found.fuller <= found.keep == (found.keep_reason is not None or found.verdict != "duplicate")
+    assert (found.keep_reason == "adds") == (found.verdict == "duplicate" and found.adds >= 0.2)
     assert found.keep == (found.fuller or found.adds >= 0.2) or found.adds == 0.2
 
 

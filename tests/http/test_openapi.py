@@ -57,7 +57,7 @@ def test_the_verdict_schema_has_the_fields_of_the_contract() -> None:
     schema = build_document(ENDPOINTS)["components"]["schemas"]["VerdictOut"]
 
     assert list(schema["properties"]) == [
-        "id", "verdict", "keep", "distance", "hamming_class", "duplicate_of", "adds", "fuller",
+        "id", "verdict", "keep", "keep_reason", "distance", "hamming_class", "duplicate_of", "adds", "fuller",
         "updated_figures", "reversed", "text_is_article", "part_of", "follows",
         "event_id", "space", "fingerprint", "short", "related", "problems",
         "stored_as", "reused_id", "replaces", "withdrawn", "unchecked", "stored", "created",

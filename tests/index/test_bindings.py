@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import msgspec
 import pytest
@@ -28,6 +29,7 @@ from aggregator.index.bindings import (
 )
 from aggregator.index.snapshot import SegmentStack, Snapshot
 from aggregator.store.base import Store
+from aggregator_client.wire import KeepReason
 from tests.index.helpers import binding_snapshot, group, match, seal
 from tests.support.factories import core, story
 
@@ -213,7 +215,7 @@ MATCHED = Outcome("duplicate", 2, Match("pier", 4, "port", 3, 2, 0.93, "overlap"
         Outcome("related", 6, None, True),
         MATCHED,
         Outcome("duplicate", 0, Match("port", 3, "port", 3, 0, None, "exact"), keep=False, adds=0.0),
-        replace(MATCHED, adds=0.37, fuller=True),
+        replace(MATCHED, adds=0.37, fuller=True, keep_reason="adds"),
         replace(MATCHED, keep=False, adds=1.0, reversed=True, updated_figures=False),
         Outcome("related", part_of="briefing"),
         Outcome("related", 3, follows="pier", text_is_article=False),
@@ -232,6 +234,7 @@ def test_bindings_round_trip(first: int, outcome: Outcome) -> None:
         st.none() | st.integers(0, 7),
         st.none() | st.just(MATCHED.match),
         *[st.booleans()] * 3,
+        keep_reason=st.sampled_from([None, *get_args(KeepReason)]),
         adds=st.none() | st.integers(0, 100).map(lambda percent: percent / 100),
         fuller=st.booleans(),
         text_is_article=st.booleans(),
@@ -249,6 +252,16 @@ def test_the_state_of_a_duplicate_round_trips(kept: bool) -> None:
     """The canonical article of its group, and whether readers have the duplicate."""
     pointer = decode_pointer(encode_pointer("quay", 7, kept=kept))
     assert (pointer.id, pointer.first_version, pointer.kept) == ("quay", 7, kept)
+
+
+def test_the_usual_reasons_to_keep_cost_no_byte() -> None:
+    """New words, and a fuller text; a rare one costs 1."""
+    reasons: list[KeepReason | None] = [None, "adds", "fuller", "updated_figures", "beginning"]
+    sizes = [
+        len(encode_binding(Binding(7, 7, b"h" * 16, "quay", replace(MATCHED, keep_reason=reason))))
+        for reason in reasons
+    ]
+    assert [size - sizes[0] for size in sizes] == [0, 0, 0, 0, 1]
 
 
 def test_the_stored_binding_is_pinned() -> None:

@@ -337,6 +337,7 @@ class FakeService:
             common_figures=0,
             is_copy=False,
             keep=True,
+            keep_reason=None,
             updated_figures=False,
             reversed=False,
             shared_passages=None,

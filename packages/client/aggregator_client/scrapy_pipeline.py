@@ -32,10 +32,10 @@ local time without NEWSDEDUP_TIMEZONE, is omitted and counted as ``unread_date``
 gets the host of the item's URL before it: sites count from 1.
 
 The tag has ``verdict``, ``keep``, ``id`` and ``canonical_id`` of the Decision, the ids that are ``related``,
-and ``event_id``, ``adds``, ``updated_figures``, ``reversed``, ``problems`` and ``withdrawn`` of the answer.
-Each ``withdrawn`` id is logged as a warning and counted as ``newsdedup/withdrawn``: its text is a wall or
-notice, or was dropped for an article whose id has another one now. Crawl its page again, in the same crawl
-with ``dont_filter``. So is a copy under such an id as ``newsdedup/reused_id``: delete its row.
+and ``event_id``, ``keep_reason``, ``adds``, ``updated_figures``, ``reversed``, ``problems`` and ``withdrawn``
+of the answer. Each ``withdrawn`` id is logged as a warning and counted as ``newsdedup/withdrawn``: its text
+is a wall or notice, or was dropped for an article whose id has another one now. Crawl its page again, in the
+same crawl with ``dont_filter``. So is a copy under such an id as ``newsdedup/reused_id``: delete its row.
 
 Put the pipeline directly before the one that stores. When a later pipeline raises or drops the item, the
 reservation is removed, so that other copies are no duplicates of it. Needs Scrapy >= 2.14 (asyncio reactor).
@@ -45,9 +45,9 @@ verdict, ``newsdedup/unchecked`` and its parts by reason such as ``newsdedup/unc
 a warning at most once a minute, and by an error at the end if more than 1 % passed. An item that the service
 rejects, such as one without a text, passes in both modes and is counted as ``newsdedup/rejected``; one with
 an unknown policy is unchecked. An item of an untrusted source is dropped as duplicates are. A dropped item is
-logged in one line (a held one at level DEBUG), with the rule (exact, hamming, overlap), the share of its
-words that it adds, and its problems. Those of all are counted as ``newsdedup/problem/NAME`` and logged in one
-line at the end.
+logged in one line (a held one at level DEBUG), and a kept duplicate with the reason, both with the rule
+(exact, hamming, overlap), the share of its words that it adds, and its problems. Those of all are counted as
+``newsdedup/problem/NAME`` and logged in one line at the end.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ from aggregator_client.decision import ARTICLE_FIELDS, TAKEN_DOWN, Decision
 from aggregator_client.errors import ConfigurationError, Unavailable
 from aggregator_client.feed_ids import global_id, host_of
 from aggregator_client.outcomes import Outcomes
-from aggregator_client.wire import VerdictOut
+from aggregator_client.wire import KEEP_REASONS, VerdictOut
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +177,10 @@ class NewsDedupPipeline:
             log.warning("%s had another text, maybe a stub, and is a copy: delete its row", _name_of(article))
             self._count("reused_id")
         if answer and not answer.keep and self._duplicate_mode == "drop":
-            raise _dropped(article, _reason_to_drop(answer))
+            raise _dropped(article, _match_of(answer))
+        if answer and answer.keep_reason:
+            reason = KEEP_REASONS[answer.keep_reason]
+            log.info("Kept %s: %s; %s", _name_of(article), _match_of(answer), reason)
         _passed.set([decision])
         if self._tag_field:
             self._tag(item, decision)
@@ -209,7 +212,7 @@ class NewsDedupPipeline:
         answer = decision.answer
         tag = {name: getattr(decision, name) for name in ("verdict", "keep", "id", "canonical_id")}
         tag["related"] = [related.id for related in answer.related] if answer else []
-        single = ("event_id", "adds", "updated_figures", "reversed")  # None without an answer
+        single = ("event_id", "keep_reason", "adds", "updated_figures", "reversed")  # None without an answer
         tag |= {name: getattr(answer, name, None) for name in single}
         tag |= {name: getattr(answer, name, []) for name in ("problems", "withdrawn")}
         try:
@@ -293,7 +296,7 @@ def _name_of(article: Mapping[str, Any]) -> str:
     return str(article.get("url") or article.get("id") or article.get("title") or "an item")[:200]
 
 
-def _reason_to_drop(answer: VerdictOut) -> str:
+def _match_of(answer: VerdictOut) -> str:
     if answer.duplicate_of is None:
         return "its source is untrusted"
     differences = {"other figures": answer.updated_figures, "a reversed statement": answer.reversed}

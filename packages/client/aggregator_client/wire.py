@@ -86,6 +86,20 @@ ErrorDetail = Annotated[
 ]
 
 VerdictName = Literal["new", "related", "duplicate"]
+KeepReason = Literal["adds", "fuller", "updated_figures", "reversed", "correction", "headline", "beginning"]
+KEEP_REASONS: dict[KeepReason, str] = {  # the first that holds is given
+    "adds": "enough of its words are new",
+    "fuller": "it contains the original and is longer",
+    "updated_figures": "its outlet replaced figures",
+    "reversed": "its outlet replaced a word by its opposite",
+    "correction": "its outlet says that it corrects",
+    "headline": "its headline contradicts that of each kept version",
+    "beginning": "its headline and beginning say what no kept version does",
+}
+WhyKept = Annotated[
+    KeepReason | None,
+    doc(f"Why a duplicate is kept: {'; '.join(map(': '.join, KEEP_REASONS.items()))}. Else null.", "adds"),
+]
 EventStatus = Literal["emerging", "breaking", "fading", "closed"]
 Severity = Literal["emerging", "breaking", "growing", "running", "fading", "ended"]
 ActionName = Literal[
@@ -226,6 +240,7 @@ class OutcomeOut(Struct):
         bool,
         doc("Whether to store it: not a duplicate that adds too little, nor of an untrusted source.", True),
     ]
+    keep_reason: WhyKept
     distance: Annotated[
         int | None, doc("Differing bits to the nearest stored article, 0 to 7; null: none is as near.", 5)
     ]
@@ -266,10 +281,7 @@ class VerdictOut(OutcomeOut):
     problems: Annotated[list[str], doc(PROBLEMS, ["cut"])] = []
     stored_as: Annotated[
         str | None,
-        doc(
-            "SOURCE:ID, which is then id: the posted id belongs to another source's article; null otherwise.",
-            "Brackwater Gazette:1042",
-        ),
+        doc("SOURCE:ID, then also id, if the posted id is of another source; else null.", "Gazette:1042"),
     ] = None
     reused_id: Annotated[
         bool,
@@ -282,10 +294,7 @@ class VerdictOut(OutcomeOut):
     ] = []
     unchecked: Annotated[
         bool,
-        doc(
-            "Whether the store had forgotten what it held, so that a copy may be called new: see /readyz.",
-            False,
-        ),
+        doc("Whether the store forgot what it held: a copy may be called new, see /readyz.", False),
     ] = False
     stored: Annotated[
         bool,
@@ -469,6 +478,7 @@ class ExplainOut(Struct):
     common_figures: Annotated[int, doc("Number of numbers in common.", 2)]
     is_copy: Annotated[bool, doc("Whether the rules take one for a duplicate of the other.", True)]
     keep: Annotated[bool, doc("Whether to store the later one if only the earlier one is stored.", False)]
+    keep_reason: WhyKept
     updated_figures: UpdatedFigures
     reversed: Reversed
     shared_passages: Annotated[
@@ -499,9 +509,7 @@ class ActionOut(Struct):
     item: Annotated[str | None, doc("Id of an article of the event.", "pool-2")]
     note: Annotated[int | None, doc("Id of the added or deleted note.", 1)]
     assignee: Annotated[str | None, doc('Name of the editor who works on it; "" for nobody.', "Ada")]
-    work_status: Annotated[
-        NewWorkStatus | None, doc("State of the newsroom's work; null: unchanged.", "on_it")
-    ]
+    work_status: Annotated[NewWorkStatus | None, doc("State of the work; null: unchanged.", "on_it")]
     id: Annotated[int, doc("Id of the action, unique within the event.", 1795164000000)] = 0
     items: Annotated[list[str], doc("Ids of the moved articles.", ["pool-2"])] = []
     of: Annotated[int | None, doc("Id of the undone action; null: none.", 1795164000000)] = None
@@ -591,10 +599,7 @@ class EventDetailOut(EventOut):
     items: Annotated[list[str], doc("Ids of the items in order of joining.", ["pool-1", "pool-2"])]
     cosines: Annotated[
         list[float],
-        doc(
-            "Similarity of each item to the story when it joined, 0 to 1 (1: duplicate or first).",
-            [1.0, 0.61],
-        ),
+        doc("Similarity of each to the story when it joined, 0 to 1 (1: duplicate or first).", [1.0, 0.61]),
     ]
     first_source: Annotated[
         str, doc("Source of the earliest item that is about it; empty: not certain.", "Brackwater Gazette")

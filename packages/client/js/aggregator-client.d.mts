@@ -131,7 +131,7 @@ export interface ActionOut {
   note: number | null;
   /** Name of the editor who works on it; "" for nobody. */
   assignee: string | null;
-  /** State of the newsroom's work; null: unchanged. */
+  /** State of the work; null: unchanged. */
   work_status: "dropped" | "new" | "on_it" | "open" | "published" | "seen" | null;
   /** Id of the action, unique within the event. */
   id?: number;
@@ -171,6 +171,8 @@ export interface ArticleOut {
   verdict: "duplicate" | "new" | "related";
   /** Whether to store it: not a duplicate that adds too little, nor of an untrusted source. */
   keep: boolean;
+  /** Why a duplicate is kept: adds: enough of its words are new; fuller: it contains the original and is longer; updated_figures: its outlet replaced figures; reversed: its outlet replaced a word by its opposite; correction: its outlet says that it corrects; headline: its headline contradicts that of each kept version; beginning: its headline and beginning say what no kept version does. Else null. */
+  keep_reason: "adds" | "beginning" | "correction" | "fuller" | "headline" | "reversed" | "updated_figures" | null;
   /** Differing bits to the nearest stored article, 0 to 7; null: none is as near. */
   distance: number | null;
   /** The verdict by the distance alone, with the bits of the settings. */
@@ -341,7 +343,7 @@ export interface EventDetailOut {
   timeline: Array<TimelinePoint>;
   /** Ids of the items in order of joining. */
   items: Array<string>;
-  /** Similarity of each item to the story when it joined, 0 to 1 (1: duplicate or first). */
+  /** Similarity of each to the story when it joined, 0 to 1 (1: duplicate or first). */
   cosines: Array<number>;
   /** Source of the earliest item that is about it; empty: not certain. */
   first_source: string;
@@ -475,6 +477,8 @@ export interface ExplainOut {
   is_copy: boolean;
   /** Whether to store the later one if only the earlier one is stored. */
   keep: boolean;
+  /** Why a duplicate is kept: adds: enough of its words are new; fuller: it contains the original and is longer; updated_figures: its outlet replaced figures; reversed: its outlet replaced a word by its opposite; correction: its outlet says that it corrects; headline: its headline contradicts that of each kept version; beginning: its headline and beginning say what no kept version does. Else null. */
+  keep_reason: "adds" | "beginning" | "correction" | "fuller" | "headline" | "reversed" | "updated_figures" | null;
   /** Whether it repeats an article with other numbers, such as a new toll. */
   updated_figures: boolean;
   /** Whether it repeats an article with a word replaced by its opposite. */
@@ -793,6 +797,8 @@ export interface VerdictOut {
   verdict: "duplicate" | "new" | "related";
   /** Whether to store it: not a duplicate that adds too little, nor of an untrusted source. */
   keep: boolean;
+  /** Why a duplicate is kept: adds: enough of its words are new; fuller: it contains the original and is longer; updated_figures: its outlet replaced figures; reversed: its outlet replaced a word by its opposite; correction: its outlet says that it corrects; headline: its headline contradicts that of each kept version; beginning: its headline and beginning say what no kept version does. Else null. */
+  keep_reason: "adds" | "beginning" | "correction" | "fuller" | "headline" | "reversed" | "updated_figures" | null;
   /** Differing bits to the nearest stored article, 0 to 7; null: none is as near. */
   distance: number | null;
   /** The verdict by the distance alone, with the bits of the settings. */
@@ -825,7 +831,7 @@ export interface VerdictOut {
   related: Array<RelatedOut>;
   /** What is wrong as the crawler sent it: not_article, empty (no text), cut, markup, other_language (than declared), late (4 h after its date), future (over 1 h before it), no_time, undated, reused_id, untrusted (its source: not stored). */
   problems?: Array<string>;
-  /** SOURCE:ID, which is then id: the posted id belongs to another source's article; null otherwise. */
+  /** SOURCE:ID, then also id, if the posted id is of another source; else null. */
   stored_as?: string | null;
   /** Whether the id stood for another article, with next to nothing in common with this one. */
   reused_id?: boolean;
@@ -833,7 +839,7 @@ export interface VerdictOut {
   replaces?: ReplacedArticle | null;
   /** Submit these again: this text is no article, or what they repeat lost its id. */
   withdrawn?: Array<string>;
-  /** Whether the store had forgotten what it held, so that a copy may be called new: see /readyz. */
+  /** Whether the store forgot what it held: a copy may be called new, see /readyz. */
   unchecked?: boolean;
   /** Whether it is stored: not by a dry run, in another's store, or of an untrusted source. */
   stored?: boolean;

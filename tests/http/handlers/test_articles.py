@@ -30,6 +30,7 @@ async def test_a_new_article_is_stored(client: Client) -> None:
         "id": "a",
         "verdict": "new",
         "keep": True,
+        "keep_reason": None,
         "distance": None,
         "hamming_class": "new",
         "duplicate_of": None,

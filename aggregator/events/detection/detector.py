@@ -296,12 +296,14 @@ class BurstDetector:
         member = next((member for member in self.window if member.first_version == first_version), None)
         self.memory.earlier = [m for m in self.memory.earlier if m.first_version != first_version]
         self.memory.removed.pop(first_version, None)
-        self.open_events.remove_article(item_id, member, self.clock_ms if is_deleted else None)
+        self.open_events.remove_article(item_id, member)
         if member:
             self.memory.removed |= {} if is_deleted else {first_version: member}
             self.window.remove(member)
             self._remove_from_window(member)
         self.open_events.refresh_headlines()
+        if is_deleted:
+            self.open_events.end_without(item_id, self.clock_ms)
 
     # -- clusters and events --------------------------------------------------------------------
 

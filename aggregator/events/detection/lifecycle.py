@@ -286,8 +286,8 @@ class OpenEvents:
             event.title = ""
         self._mark_grown(event)
 
-    def remove_article(self, id_: str, member: WindowItem | None, ended_ms: int | None = None) -> None:
-        """Remove an article, at ``ended_ms`` close what is too small; then call ``refresh_headlines``."""
+    def remove_article(self, id_: str, member: WindowItem | None) -> None:
+        """Remove an article; then call ``refresh_headlines``."""
         merged = (event for both in self.merged.values() for event in both)
         for event in (*self.by_id.values(), *self.closed.values(), *merged):
             if (item := event.items.pop(id_, None)) is not None:
@@ -296,11 +296,13 @@ class OpenEvents:
                 self._mark_grown(event)
             if event.story:
                 event.story.recent = [m for m in event.story.recent if m.id != id_]
-            shrank = event.id in self.by_id and id_ in event.removed and event.size <= event.needed
-            if shrank and ended_ms is not None:
-                cluster = self._clusters.by_key[event.cluster_key]
-                self.close(event.id, ended_ms)
-                cluster.event_id, cluster.id = None, xxhash.xxh3_64_hexdigest(cluster.id)
+
+    def end_without(self, id_: str, ended_ms: int) -> None:
+        """Close at ``ended_ms`` what is too small without an article, under the headline that is left."""
+        for event in [e for e in self.by_id.values() if id_ in e.removed and e.size <= e.needed]:
+            cluster = self._clusters.by_key[event.cluster_key]
+            self.close(event.id, ended_ms)
+            cluster.event_id, cluster.id = None, xxhash.xxh3_64_hexdigest(cluster.id)
 
     # -- once a minute -------------------------------------------------------------------------
 

@@ -41,8 +41,7 @@ from aggregator.events.repository import (
     merge_chain,
     number_key,
 )
-from aggregator.events.storylines import Storylines, headline_alternatives, headline_items
-from aggregator.index import StoredArticle
+from aggregator.events.storylines import ArticleReader, Storylines, headline_alternatives, headline_items
 from aggregator.store.base import Delete, Put, StreamAdd, Transaction, ValueEquals, Write
 from aggregator.store.optimistic import commit_attempts
 
@@ -51,7 +50,6 @@ _encode_json = msgspec.json.Encoder().encode
 MAX_COMMIT_ATTEMPTS = 32
 
 T = TypeVar("T")
-ArticleReader = Callable[[Sequence[str]], Awaitable[Mapping[str, StoredArticle]]]
 
 
 class EventUnitOfWork:

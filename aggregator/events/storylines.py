@@ -1,4 +1,4 @@
-"""Storylines: events of one topic over days and weeks, linked when an event fires; their headlines. Pure.
+"""Storylines: events of one topic over days and weeks, linked when an event fires; their headlines.
 
 One common term is no topic, as two accidents are a "crash", and one name is no event.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, tzinfo
 from functools import lru_cache
@@ -23,12 +23,15 @@ from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import ArticleRecord
 from aggregator.events.detection.description import Candidate, rank_headlines
 from aggregator.events.detection.model import DetectedEvent
-from aggregator.events.detection.numbers import course_of, items_of, times_of
+from aggregator.events.detection.numbers import course_of, headline_times, items_of
 from aggregator.events.event import Event
 from aggregator.events.figures import Toll, figures_in, newer_figures
+from aggregator.index import StoredArticle
 from aggregator.store.decoding import decode_value
 from aggregator.time_units import DAY_MS
 
+ArticleReader = Callable[[Sequence[str]], Awaitable[Mapping[str, StoredArticle]]]
+Headlines = Mapping[str, Sequence[ArticleRecord]]  # by event: the newest of up to three outlets
 MIN_COSINE = 0.25
 MIN_COMMON_NAMES = 3
 MIN_PREFIX = 5
@@ -175,9 +178,24 @@ def link_cosine(a: dict[str, float], b: dict[str, float]) -> float:
 
 def headline_items(event: Event) -> list[str]:
     """Ids of the articles whose headlines are compared: the newest, none doubtful if there are others."""
-    times = times_of(event)
+    times = headline_times(event)
     items = [id_ for id_ in times if id_ not in event.doubtful] or times
-    return sorted(items, key=lambda id_: event.claims.get(id_) or times[id_])[-MAX_HEADLINES:]
+    return sorted(items, key=times.__getitem__)[-MAX_HEADLINES:]
+
+
+async def newest_headlines(get_articles: ArticleReader, events: Collection[Event], items: int) -> Headlines:
+    """By id of the event what the last ``items`` that said a headline say instead of its title (see below).
+
+    The articles have the times at which they said it. Raises StoreUnavailable.
+    """
+    last = {event.id: headline_items(event)[-items:] for event in events}
+    stored = await get_articles([*chain(*last.values())]) if last else {}
+    found = dict[str, list[ArticleRecord]]()
+    for event in events:
+        times = headline_times(event)
+        records = [replace(stored[i].record, published_at_ms=times[i]) for i in last[event.id] if i in stored]
+        found[event.id] = newest_of_outlets(records, event.title)
+    return found
 
 
 def headline_alternatives(

@@ -100,6 +100,11 @@ def times_of(event: DetectedEvent) -> dict[str, int]:
     return dict(zip(event.items, event.times, strict=False))
 
 
+def headline_times(event: DetectedEvent) -> dict[str, int]:
+    """When each listed item said its headline, by article id: as updated, else as published."""
+    return {i: item.updated_ms or item.claim_ms or item.at_ms for i, item in items_of(event).items()}
+
+
 def arrivals_of(event: DetectedEvent) -> tuple[int, ...]:
     """When an editor could see each item: when it arrived, if that is known, else when it was published."""
     listed = (max(at_ms, arrival_ms_of(n)) for at_ms, n in zip(event.times, event.numbers, strict=False))

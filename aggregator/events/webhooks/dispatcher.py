@@ -13,21 +13,18 @@ from itertools import chain
 
 import msgspec
 
-from aggregator.domain import ArticleRecord
 from aggregator.errors import StoreUnavailable
-from aggregator.events.changes import ArticleReader
 from aggregator.events.days import digest_period, handover
 from aggregator.events.desks import Alert, Desk, Desks, DeskState, observe, plan_alerts, view_filter
 from aggregator.events.event import Event
 from aggregator.events.repository import ChangeRecord, EventRepository
 from aggregator.events.selection import EventFilter
-from aggregator.events.storylines import newest_of_outlets
+from aggregator.events.storylines import ArticleReader, Headlines, newest_headlines
 from aggregator.events.webhooks.mail import SmtpServer
 from aggregator.events.webhooks.outbox import Attempt, Delivery, DeliveryQueue, DeliveryResult, Outbox
 from aggregator.events.webhooks.sender import TargetSender
 from aggregator.events.webhooks.subscriptions import (
     LISTED_EVENTS,
-    Headlines,
     Subscription,
     Subscriptions,
     alert_body,
@@ -174,7 +171,8 @@ class WebhookDispatcher(PeriodicTask):
                 alerts.append(await self._digest(desks[id_], *period))
         listed = (alert.events[:LISTED_EVENTS] for alert in alerts if not alert.sections)
         shown = {event.id: event for event in chain((event for *_, event in calls), *listed)}
-        headlines = await self._headlines(shown.values())
+        read = self._get_articles
+        headlines = await newest_headlines(read, shown.values(), LATEST_ITEMS) if read else {}
         new = [self._delivery(*call, headlines) for call in calls]
         new += [
             self._alert_delivery(alert, target, headlines, now_ms)
@@ -205,13 +203,6 @@ class WebhookDispatcher(PeriodicTask):
         sizes = {name: len(listed) for name, listed in lists.items() if listed}
         told = tuple(chain(*(listed[:LISTED_EVENTS] for listed in lists.values())))
         return Alert(desk, told, sum(sizes.values()) - len(told), "digest", sizes)
-
-    async def _headlines(self, events: Collection[Event]) -> dict[str, list[ArticleRecord]]:
-        """The newest articles of each event, of different outlets."""
-        ids = {event.id: event.items[-LATEST_ITEMS:] for event in events}
-        found = await self._get_articles(list({*chain(*ids.values())})) if self._get_articles and ids else {}
-        records = {id_: [found[item].record for item in items if item in found] for id_, items in ids.items()}
-        return {event.id: newest_of_outlets(records[event.id], event.title) for event in events}
 
     def _alert_delivery(self, alert: Alert, target: Subscription, latest: Headlines, now_ms: int) -> Delivery:
         id_ = _delivery_id(target.id, *(event.id for event in alert.events), alert.kind, now_ms)

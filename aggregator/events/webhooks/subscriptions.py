@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import re
 import secrets
-from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 from itertools import accumulate
 from typing import Any, Literal
@@ -25,6 +24,7 @@ from aggregator.events.desks import Alert, Desk, time_zone
 from aggregator.events.event import Event, current_title, event_url, size_summary
 from aggregator.events.newsroom import is_split
 from aggregator.events.selection import growth
+from aggregator.events.storylines import Headlines
 from aggregator.store.base import Store
 from aggregator.store.optimistic import VersionedMap
 from aggregator.time_units import format_rfc3339
@@ -38,7 +38,6 @@ _UNSAFE_HOST_CHARS = re.compile(r"[^\w.:-]", re.ASCII)
 _KIND_LABELS = {"fired": "New event", "doubled": "Twice as large", "closed": "Ended"}
 LISTED_EVENTS = 10
 MAX_TITLE_CHARS = 200
-Headlines = Mapping[str, Sequence[ArticleRecord]]  # by event: the newest of up to three outlets
 
 
 class Subscription(msgspec.Struct, frozen=True):

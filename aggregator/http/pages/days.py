@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
+from itertools import chain
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -19,6 +20,7 @@ from aggregator.events.desks import time_zone
 from aggregator.events.detection.numbers import items_within
 from aggregator.events.event import Event
 from aggregator.events.selection import since_handled
+from aggregator.events.storylines import newest_headlines
 from aggregator.http.handlers.event_views import load_names
 from aggregator.http.handlers.events import day_of, load_period
 from aggregator.http.pages import rendered, shared_response
@@ -26,6 +28,7 @@ from aggregator.http.pages.cards import make_card
 from aggregator.time_units import DAY_MS
 from aggregator_client.wire import doc
 
+NEWEST_ITEMS = 5  # of each event, whose headlines are compared with its title
 ZONE_COOKIE = "aggregator_zone"
 
 
@@ -71,6 +74,7 @@ async def _page(
             began = f"{datetime.fromtimestamp(since_ms / 1000, shown.zone):%Y-%m-%dT%H:%M}"
             # Open events were seen within the last hours, so within a day before.
             lists = handover(await load_period(service, query.watch, since_ms - DAY_MS, limits[1]), *limits)
+        listed, read = [*chain(*lists.values())], service.articles.index.articles.get_many
         known = (await service.events.repository.summaries()).values()
         return rendered(
             request,
@@ -83,7 +87,8 @@ async def _page(
             began=began,
             first_ms=min((event.first_seen_ms for event in known), default=now_ms),
             lists={name: [make_card(e, now_ms, since_ms) for e in events] for name, events in lists.items()},
-            named=await load_names(service, [a for es in lists.values() for e in es for a in edited(e)]),
+            newest=await newest_headlines(read, listed, NEWEST_ITEMS),
+            named=await load_names(service, [a for event in listed for a in edited(event)]),
             parameters=_parameters(query),
             desks=await service.events.desks.values(),
         )

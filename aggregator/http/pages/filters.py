@@ -13,7 +13,7 @@ from aggregator.analysis.source import outlet_name
 from aggregator.contract.encoding import to_datetime
 from aggregator.dedup.wording import has_text
 from aggregator.events.days import edited, is_split_off
-from aggregator.events.detection.numbers import end_of, items_within
+from aggregator.events.detection.numbers import end_of, headline_times, items_within
 from aggregator.events.event import newest_figures, title_of
 from aggregator.events.newsroom import is_split
 from aggregator.events.selection import since_handled
@@ -74,8 +74,9 @@ def inline_code(text: str) -> Markup:
 
 
 _FUNCTIONS: tuple[Callable[..., Any], ...] = (
-    safe_url, utc, duration, pluralize, thousands, percent, query_value, inline_code, outlet_name,
-    is_split, is_split_off, edited, end_of, items_within, newest_figures, since_handled, title_of, has_text,
+    safe_url, utc, duration, pluralize, thousands, percent, query_value, inline_code, outlet_name, has_text,
+    is_split, is_split_off, edited, end_of, headline_times, items_within, newest_figures, since_handled,
+    title_of,
 )  # fmt: skip
 FILTERS: Mapping[str, Callable[..., Any]] = {f.__name__: f for f in _FUNCTIONS} | {
     "describe_changes": describe

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -279,6 +280,37 @@ async def test_a_handover_names_a_toll_corrected_since_we_published(service: Ser
         assert re.findall('work since">(.*?<)', rest) == said
     day = await get(client, f"/days/{to_datetime(now_ms - HOUR_MS).date()}?time_zone=UTC")
     assert "2+ outlets: 62 → 61 dead, 1 new item since it was published<" in day
+
+
+async def test_each_event_has_its_newest_headlines(service: Service, client: Client) -> None:
+    """Those of two outlets that are newer than its own; of an update that of the update."""
+    at, hour = service.clock() - 4 * HOUR_MS - MIDNIGHT_MS, HOUR_MS
+    ids, times = ["d0", "d1", "d2", "d3"], [service.clock() - n * HOUR_MS for n in (4, 3, 2, 1)]
+    rows: dict[str, Any] = {"outlets": (0, 1, 0, 1), "cosines": (1.0,) * 4, "claims": {}}
+    for id_, title, more in (
+        ("dam", 0, {}),
+        ("old", 3, {}),
+        ("updated", 3, {"updates": {"d2": times[3] + 5}, "work_status": "published"}),
+    ):
+        fields = {"items": ids, "headline_id": f"d{title}", **rows, **more}
+        await store(service, id_, at, at + 3 * hour, **fields)
+        found = (await service.events.repository.get_many([id_]))[id_]
+        stored = replace(found, title=f"Dam report {title}", times=tuple(times), size=4)
+        await commit_event(service.events.repository, "fired", stored, stored.last_seen_ms)
+
+    for path in ("/days?since=2h", f"/days/{to_datetime(times[3]).date()}?time_zone=UTC"):
+        rows_of = re.findall("<li>.*?</li>", await get(client, path), re.DOTALL)
+        said = {
+            re.findall(r'"/events/(\w+)" dir', row)[0]: re.findall("<p class=.sources.>(.*?)</p>", row)
+            for row in rows_of
+        }
+        lines = {id_: [re.sub("<.*?>|, .*UTC", "", line) for line in found] for id_, found in said.items()}
+        assert lines == {
+            "dam": ["newest: Dam report 3 (Estmark Radio)", "before: Dam report 2 (Coastline News)"],
+            "old": [],
+            "updated": ["newest: Dam report 2 (Coastline News)"],
+        }
+        assert ", updated <time" in said["updated"][0] and ", updated" not in said["dam"][0]
 
 
 async def test_a_handover_says_how_many_more_were_detected(service: Service, client: Client) -> None:

@@ -173,14 +173,14 @@ class Articles:
             await self._records.delete({record.number: record.space})
 
     async def update_transaction(
-        self, snapshot: Snapshot, known: BindingSnapshot, record: ArticleRecord
+        self, snapshot: Snapshot, known: BindingSnapshot, record: ArticleRecord, outcome: Outcome
     ) -> Transaction:
         """The transaction that stores ``record`` as the new version of ``known``, read in ``snapshot``."""
         group, canonical = await self._read_group(snapshot, known)
         to_index = bindings_to_index(known.binding, _remaining_members(known, group, canonical))
         records = await self._read_records(record.space, to_index)
         return self._transactions(snapshot.stacks[record.space]).update(
-            known, record, group, list(records.values())
+            known, record, outcome, group, list(records.values())
         )
 
     async def join(

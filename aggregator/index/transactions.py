@@ -123,13 +123,14 @@ class SegmentTransactions:
         self,
         current: BindingSnapshot,
         record: ArticleRecord,
+        outcome: Outcome,
         group: DuplicateGroup,
         records_to_index: Sequence[ArticleRecord],
     ) -> Transaction:
-        """Store new content under a known id, which keeps its verdict, and index copies of the old text."""
+        """Store new content under a known id, which keeps its group, and index copies of the old text."""
         old = current.binding
         source = source_hash(record.source)
-        binding = Binding(record.number, old.first_version, record.text_hash, record.id, old.outcome, source)
+        binding = Binding(record.number, old.first_version, record.text_hash, record.id, outcome, source)
         writes: list[Write] = [
             Put(self._tag + keys.binding(binding.id), encode_binding(binding)),
             *self._mark_dead(old),

@@ -138,7 +138,7 @@ class Decider:
         known = case.current.binding.outcome
         if _former_article(case, is_copy=True) is not None or not (known.keep and known.text_is_article):
             return await self._plan_insert(case, case.current)  # what nobody has is decided by its new text
-        return await self._plan_update(case, case.current)
+        return await self._plan_update(case, case.current, known)
 
     async def _plan_insert(self, case: _Decision, replaced: BindingSnapshot | None = None) -> CommitPlan:
         """A new article, in the place of ``replaced`` if its id is used again."""
@@ -149,10 +149,11 @@ class Decider:
         id_ = case.pending.article.id
         old = replaced.binding if replaced is not None else None
         if replaced and old and outcome.group(0) == old.group and outcome.keep <= old.outcome.keep:
-            return await self._plan_update(case, replaced)  # unlike that version, but like its copies
+            kept = old.outcome if old.outcome.keep else outcome  # unlike that version, but like its copies
+            return await self._plan_update(case, replaced, kept)
         former = _former_article(case, is_copy=outcome.match is not None)
         if replaced and old and former is None and old.outcome.keep and old.outcome.text_is_article:
-            return await self._plan_update(case, replaced)  # a stub with a text of its own
+            return await self._plan_update(case, replaced, old.outcome)  # a stub with a text of its own
         led_group = next((c.canonical[1] for c in case.candidates if c.canonical[0] == id_ and not old), 0)
         if led_group and outcome.match is not None:
             # It expired before its copies and returns: it is their canonical article again.
@@ -226,8 +227,8 @@ class Decider:
             await self._index.records.delete({pending.number: pending.analysis.space})
         return self._build_plan(case, current.binding.outcome, record, None)
 
-    async def _plan_update(self, case: _Decision, current: BindingSnapshot) -> CommitPlan:
-        """New content or source under a known id: the verdict stays, the old version leaves the index."""
+    async def _plan_update(self, case: _Decision, current: BindingSnapshot, outcome: Outcome) -> CommitPlan:
+        """New content or source under a known id, in its group: the old version leaves the index."""
         record = await self._assign_number(case, current.binding.first_version)
         previous = case.snapshot.record(current.binding.number)
         if previous is not None and previous.text_hash == record.text_hash:
@@ -237,8 +238,8 @@ class Decider:
             record = replace(record, source=previous.source or record.source)
         if case.pending.record_written:  # by an earlier attempt, which read another version
             await self._index.records.replace(record)
-        transaction = await self._index.articles.update_transaction(case.snapshot, current, record)
-        return self._build_plan(case, current.binding.outcome, record, transaction)
+        transaction = await self._index.articles.update_transaction(case.snapshot, current, record, outcome)
+        return self._build_plan(case, outcome, record, transaction)
 
     async def _assign_number(self, case: _Decision, first_version: int) -> ArticleRecord:
         """The article's record, under a number above all earlier ones of its id. Raises ImplausibleClock.

@@ -42,9 +42,9 @@ def has_common_text(former: ArticleRecord, later: Analysis) -> bool:
 
 
 def fills_stub(former: ArticleRecord, later: Analysis) -> bool:
-    """Whether ``later`` is the text of an article that was stored as a headline, or with hardly more."""
+    """Whether ``later`` is the text of an article that was a headline, or with it a sentence or two."""
     own = [each.sketch.size - len(headline_shingles(each)) for each in (former, later)]
-    return own[0] < MIN_SHINGLES <= own[1]
+    return former.short and own[1] >= max(MIN_SHINGLES, 2 * own[0])
 
 
 def is_foreign(pending: PendingArticle, snapshot: Snapshot, binding_key: bytes) -> bool:

@@ -115,15 +115,16 @@ def test_what_is_deleted_with_an_article_leaves_nothing_behind() -> None:
     assert len([w for w in transaction.writes if isinstance(w, StreamAdd)]) == 2
 
 
-def test_update_replaces_the_version_and_keeps_the_outcome() -> None:
-    """The old number is dead; the binding has the new number and the old verdict."""
+def test_update_replaces_the_version_and_stores_the_outcome() -> None:
+    """The old number is dead; the binding has the new number and the verdict that was passed."""
     before = binding_snapshot(3, match(1, 1))
-    transaction = SEGMENT.update(before, record(9, "a3"), group(before.binding.first_version), [])
+    outcome = Outcome("duplicate", 1, match(1, 1), keep=False, adds=0.1)
+    transaction = SEGMENT.update(before, record(9, "a3"), outcome, group(before.binding.first_version), [])
     puts = {w.key: w.value for w in transaction.writes if isinstance(w, Put)}
 
     assert puts[TAG + keys.state(3)] == keys.DEAD
     after = decode_binding(puts[before.key])
-    assert (after.number, after.first_version, after.outcome) == (9, 3, before.binding.outcome)
+    assert (after.number, after.first_version, after.outcome) == (9, 3, outcome)
     assert ValueEquals(before.key, before.raw) in transaction.checks
 
 

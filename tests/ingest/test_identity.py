@@ -254,14 +254,44 @@ async def test_a_stub_that_becomes_a_copy_is_decided_anew(newsroom: Core, lang: 
     ]
 
 
-async def test_a_small_change_of_a_copy_that_nobody_keeps_changes_nothing(newsroom: Core) -> None:
-    """It stays in its group, as the same article."""
+async def test_a_change_of_a_copy_that_nobody_keeps_is_decided_by_its_new_text(newsroom: Core) -> None:
+    """It stays in its group, as the same article, and says what it adds now; kept once that is enough."""
     await newsroom.post("a", story(1, 40), source="A")
-    first = await newsroom.post("b", story(1, 40), source="B")
-    again = await newsroom.post("b", edited(story(1, 40), 1), source="B")
+    longer = [f"{story(1, 40)} {story(7, sentences)}" for sentences in (5, 15)]
+    texts = [story(1, 40), edited(story(1, 40), 1), longer[0], longer[0], longer[1], longer[1]]
+    answers = [await newsroom.post("b", text, source="B") for text in texts]
+    found = [answer.outcome for answer in answers]
 
-    assert (first.outcome.keep, again.outcome.keep, again.created) == (False, False, False)
+    assert [o.match is not None and o.match.rule == "exact" for o in found] == [True] + [False] * 5
+    assert [o.keep for o in found] == [False] * 4 + [True] * 2
+    added = [0, 0.01, 0.11, 0.11, 0.27, 0.27]
+    assert [o.adds for o in found] == [pytest.approx(share, abs=0.03) for share in added]
+    assert [answer.created for answer in answers] == [True, False, False, False, True, False]
+    assert (await newsroom.index.articles.get("b")).outcome == found[-1]
     assert [m.id for m in await newsroom.index.articles.group_members("a")] == ["a", "b"]
+
+
+@pytest.mark.parametrize("lang", ["en", "de", "ru", "zh"])
+@pytest.mark.parametrize("source", ["Outlet a", "Outlet b"])
+async def test_a_first_sentence_that_is_filled_with_the_text_of_another_article(
+    newsroom: Core, lang: str, source: str
+) -> None:
+    """It is a copy by now; filled with a text of its own it is the same article as before."""
+    (title, report), (headline, other) = SUBJECTS[lang]
+    whole = f"{report} {story(1)}"
+    posts = [("a", title, report[: len(report) // 2]), ("whole", report[29:60], whole), ("a", title, whole)]
+    posts += [("b", headline, other[: len(other) // 2]), ("b", headline, f"{other} {story(2)}")]
+    answers = [
+        await newsroom.ingest.submit(
+            Article(id_, title=head, text=text, lang=lang, source=source if id_ == "whole" else "Outlet a")
+        )
+        for id_, head, text in posts
+    ]
+
+    assert [answer.outcome.verdict for answer in answers] == ["new", "new", "duplicate", "new", "new"]
+    assert [answer.outcome.keep for answer in answers] == [True, True, False, True, True]
+    assert answers[2].outcome.match and answers[2].outcome.match.canonical_id == "whole"
+    assert [answer.replaces is not None for answer in answers] == [False, False, True, False, False]
 
 
 async def test_an_update_that_is_like_the_copies_stays_in_the_group(newsroom: Core) -> None:

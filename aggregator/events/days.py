@@ -84,9 +84,9 @@ def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str,
     """What happened to events within a period, and what is left to do; in lists: what needs an editor first.
 
     "back": with news after an editor was done with it, while it runs; else "published" or "dropped" by us;
-    else "new": fired; else "developed": items, updates, tolls, notes, edits; else open and "unhandled" or
-    "taken". What is muted, merged or detected later is in none; what was split off is not new. Items count
-    when they arrived. In each list events that nobody has handled are first, then those with a new toll.
+    else "new": fired; else "developed": items, updates, tolls, notes, edits; else open: "unhandled", "taken",
+    or "published" with items since. What is muted, merged or detected later is in none; what was split off is
+    not new. Items count when they arrived. In each list events that nobody has handled are first, then tolls.
     """
     names = ("back", "new", "developed", "unhandled", "taken", "published", "dropped")
     lists, period = {name: list[Event]() for name in names}, range(since_ms, until_ms)
@@ -96,11 +96,12 @@ def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str,
         times += [toll[0] for toll in event.tolls] + [at_ms for at_ms, _ in event.developments]
         times += [*event.updates.values(), *(note.at_ms for note in event.notes)]
         decided = [action.at_ms for action in event.actions if action.work_status == event.work_status]
-        is_running, is_back = event.status != "closed", since_handled(event).is_back
-        is_open = is_running and event.work_status not in SETTLED
-        left = "unhandled" if event.status_key == "new" else "taken"
+        is_running, came = event.status != "closed", since_handled(event)
+        is_ours = event.work_status == "published" and came.items + came.updates > 0
+        is_open = is_running and (is_ours or event.work_status not in SETTLED)
+        left = {"new": "unhandled", "published": "published"}.get(event.status_key, "taken")
         for name, happened in (
-            ("back", (*times, *(since_ms,) * is_running) if is_back else ()),
+            ("back", (*times, *(since_ms,) * is_running) if came.is_back else ()),
             (event.work_status, decided if event.work_status in SETTLED else ()),
             ("new", () if is_split_off(event) else (event.detected_at_ms,)),
             ("developed", times),

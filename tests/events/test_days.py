@@ -11,7 +11,7 @@ from aggregator.events.days import Day, handover
 from aggregator.events.event import EditorAction, Event, Note
 from aggregator.events.newsroom import split_off
 from aggregator.time_units import HOUR_MS
-from aggregator_client.wire import ActionName
+from aggregator_client.wire import ActionName, WorkStatus
 from tests.support.factories import EVENT_MS, event
 
 ZONES = ("", "Europe/Berlin", "America/St_Johns", "Asia/Kathmandu", "Australia/Lord_Howe")
@@ -143,14 +143,33 @@ def test_each_list_begins_with_what_nobody_has_handled() -> None:
         assert [e.id for e in found] == ["free toll", "free", "free early toll", "taken toll", "taken"]
 
 
+DONE = EditorAction("set_work_status", "Ada", EVENT_MS - 9, "a", work_status="published")
+
+
 def test_what_is_back_stays_until_it_is_handled_again() -> None:
     """Whenever the news came; what ended since is only in the period that had it."""
-    done = EditorAction("set_work_status", "Ada", EVENT_MS - 9, "a", work_status="published")
-    fields = {"work_status": "published", "actions": (done,), "tolls": ((EVENT_MS - 5, "dead", 9),)}
+    fields = {"work_status": "published", "actions": (DONE,), "tolls": ((EVENT_MS - 5, "dead", 9),)}
     events = [of("runs", **fields), of("ended", status="closed", **fields)]
 
     assert [each.id for each in handover(events, EVENT_MS, EVENT_MS + 9)["back"]] == ["runs"]
     assert [each.id for each in handover(events, EVENT_MS - 6, EVENT_MS + 9)["back"]] == ["runs", "ended"]
+
+
+def test_a_published_event_with_items_since_is_in_each_handover() -> None:
+    """While it runs, also if they came before the period; one that was dropped is not."""
+    since: dict[str, Any] = {"times": (EVENT_MS - 5,)}
+    cases: list[tuple[str, WorkStatus, dict[str, Any]]] = [
+        ("items", "published", since),
+        ("update", "published", {"times": (EVENT_MS - 99,), "updates": {"update": EVENT_MS - 5}}),
+        ("nothing", "published", {"times": (EVENT_MS - 99,)}),
+        ("ended", "published", {"status": "closed", **since}),
+        ("dropped", "dropped", since),
+    ]
+    events = [of(name, work_status=status, actions=(DONE,), **more) for name, status, more in cases]
+    found = handover(events, EVENT_MS, EVENT_MS + 9)
+    assert {name: [each.id for each in listed] for name, listed in found.items() if listed} == {
+        "published": ["items", "update"]
+    }
 
 
 def test_a_merge_and_a_split_are_handed_over() -> None:

@@ -59,7 +59,7 @@ class Readiness:
         if sentence is None:
             self.problems.pop(name, None)
             if self._changes[name].clear():
-                logger.warning("ready again: the problem of the %s has ended", name)
+                logger.info("ready again: the problem of the %s has ended", name)
         else:
             self.problems[name] = sentence
             if self._changes[name].is_new(sentence):

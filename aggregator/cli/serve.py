@@ -47,18 +47,22 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         if args.config_file is not None:
             say(chosen, f"configuration file: {args.config_file.path.absolute()}")
         say(chosen, f"store: {describe_store(chosen)}")
-        if chosen.workers > 1:
-            return run_loop(supervise(chosen, listener))
-        with temporary_directory() as runtime_dir:
-            pools = fork_analysis(chosen)
-            if chosen.in_memory:
-                return run_loop(run_server(chosen, pools, listener, on_ready=partial(announce, chosen)))
-            forked = fork_background()
-            try:
-                return run_loop(_serve_single_process(chosen, listener, runtime_dir, pools, forked))
-            finally:
-                if forked is not None:
-                    forked.close()
+        code = run_loop(supervise(chosen, listener)) if chosen.workers > 1 else _serve(chosen, listener)
+    log.info("stopped")
+    return code
+
+
+def _serve(settings: Settings, listener: socket.socket) -> int:
+    with temporary_directory() as runtime_dir:
+        pools = fork_analysis(settings)
+        if settings.in_memory:
+            return run_loop(run_server(settings, pools, listener, on_ready=partial(announce, settings)))
+        forked = fork_background()
+        try:
+            return run_loop(_serve_single_process(settings, listener, runtime_dir, pools, forked))
+        finally:
+            if forked is not None:
+                forked.close()
 
 
 async def _serve_single_process(

@@ -127,9 +127,13 @@ class ConnectionServer(web.Server):
 
 
 class ConnectionRunner(web.AppRunner):
-    """An ``AppRunner`` of a ConnectionServer; ``pool``: ConnectionPool."""
+    """An ``AppRunner`` of a ConnectionServer."""
+
+    def __init__(self, app: web.Application, *, pool: ConnectionPool, **kwargs: Any) -> None:
+        super().__init__(app, pool=pool, **kwargs)
+        self.pool = pool
 
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()
-        factory = wrap_factory(made.request_factory, self._kwargs["pool"].settings)
+        factory = wrap_factory(made.request_factory, self.pool.settings)
         return ConnectionServer(made.request_handler, request_factory=factory, **made._kwargs)

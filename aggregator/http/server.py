@@ -69,6 +69,8 @@ LINGERING_S = 2.0
 # aiohttp stops reading from the socket once a body has twice this number of unread bytes.
 READ_BUFFER_BYTES = 128 * 1024
 
+log = logging.getLogger("aggregator.serve")
+
 
 def make_app(service: Service) -> web.Application:
     """The application over ``service``, which the caller opens and closes."""
@@ -93,7 +95,7 @@ def make_app(service: Service) -> web.Application:
     return app
 
 
-def make_runner(app: web.Application) -> web.AppRunner:
+def make_runner(app: web.Application) -> ConnectionRunner:
     """A runner for the application with the connection options that it relies on."""
     logging.getLogger("aiohttp.server").addFilter(  # malformed HTTP gets a 400, and ``errors`` logs it
         lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
@@ -168,13 +170,14 @@ async def _serve_peer_metrics(app: web.Application) -> AsyncIterator[None]:
     server.close()
 
 
-async def _drain(app: web.Application, runner: web.AppRunner, servers: Sequence[asyncio.Server]) -> None:
+async def _drain(app: web.Application, runner: ConnectionRunner, servers: Sequence[asyncio.Server]) -> None:
     """Stop accepting, and close open connections with their next response.
 
     Closing an idle connection immediately would fail a request that its client is just sending. So the next
     response on each connection carries ``Connection: close``; after DRAIN_TIMEOUT_S the rest is idle or a
     stream.
     """
+    log.info("stopping; requests in work: %d", len(runner.pool.open) - len(runner.pool.idle))
     app[SHUTTING_DOWN].set()
     for server in servers:
         server.close()

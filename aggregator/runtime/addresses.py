@@ -15,6 +15,7 @@ import shlex
 import shutil
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -28,6 +29,7 @@ from aggregator.store.factory import checked_store, with_running_store_url
 
 DEMO_INTERVAL_S = 0.2
 ANSWER_TIMEOUT_S = 5.0
+PORT_ATTEMPTS, PORT_INTERVAL_S = 50, 0.1  # processes of a killed service end within some seconds
 _STORE_OPTIONS = ("--config", "--store", "--data-dir")
 _MODEL_OPTIONS = (*_STORE_OPTIONS, "--models-dir", "--migration-models-dir")
 _SERVICE_OPTIONS = (*_MODEL_OPTIONS, "--host", "--port")
@@ -69,10 +71,10 @@ def with_options(text: str, settings: Settings) -> str:
     return _COMMAND.sub(lambda found: command(found[1], settings), text)
 
 
-def say(settings: Settings, text: str) -> None:
+def say(settings: Settings, text: str, level: int = logging.INFO) -> None:
     """Print a line for the operator on standard output; with ``log_format`` json, log it."""
     if settings.log_format == "json":
-        log.info("%s", text)
+        log.log(level, "%s", text)
     else:
         print(f"aggregator: {text}", flush=True)
 
@@ -83,8 +85,7 @@ def describe_store(settings: Settings) -> str:
         return "memory; all data is lost at exit"
     if settings.store_url:
         return redact_url(settings.store_url)
-    directory = Path(settings.data_dir).absolute()
-    return f"embedded Valkey in {directory} (appendfsync {settings.appendfsync})"
+    return f"embedded Valkey in {Path(settings.data_dir).absolute()} (appendfsync {settings.appendfsync})"
 
 
 def redact_url(url: str) -> str:
@@ -125,21 +126,35 @@ def bound_socket(settings: Settings) -> Iterator[socket.socket]:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            listener.bind(address)
+            _bind(listener, address, settings)
         except OSError as error:
             raise bind_error(settings, error) from error
         yield listener
 
 
+def _bind(listener: socket.socket, address: tuple[object, ...], settings: Settings) -> None:
+    """Bind, and wait for a port that the last processes of a killed service still listen on."""
+    for attempt in range(PORT_ATTEMPTS + 1):
+        try:
+            listener.bind(address)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or attempt == PORT_ATTEMPTS:
+                raise
+        else:
+            return
+        if not attempt:
+            say(settings, f"port {settings.port} is in use; waiting for some seconds until it is free")
+        time.sleep(PORT_INTERVAL_S)
+
+
 async def announce(settings: Settings, port: int) -> None:
-    """Print the URL and whether the service is ready; with ``settings.demo``, replay the demonstration."""
-    url = service_url(settings.host, port)
-    try:
-        is_ready = (await asyncio.to_thread(get, f"{url}/readyz"))[0] == HTTPStatus.OK
-    except (OSError, http.client.HTTPException):  # nothing answers in time; the log says why it is not ready
-        is_ready = True
-    state = "ready" if is_ready else "not ready"
-    say(settings, f"{state} on {url}")
+    """Print the URL and why the service is not ready; with ``settings.demo``, replay the demonstration."""
+    url, problem = service_url(settings.host, port), ""
+    with contextlib.suppress(OSError, http.client.HTTPException):  # nothing answers in time; the log says why
+        status, body = await asyncio.to_thread(get, f"{url}/readyz")
+        problem = "" if status == HTTPStatus.OK else json.loads(body)["detail"]
+    state, level = ("not ready", logging.WARNING) if problem else ("ready", logging.INFO)
+    say(settings, f"{state} on {url}{problem and ': '}{problem}", level)
     say(settings, f"next: {next_step(dataclasses.replace(settings, port=port), url, state)}")
     if settings.demo:
         await run_demo(url, settings.key or settings.bootstrap_key)

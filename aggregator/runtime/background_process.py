@@ -25,8 +25,8 @@ from aggregator.runtime.processes import (
     follow_parent,
     keep_running,
     on_hangup,
-    report_ready,
     run_child,
+    send_to_parent,
 )
 from aggregator.settings import Settings
 
@@ -97,7 +97,7 @@ async def _run(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe:
             tune_interpreter()
             background.scheduler.start()
             on_hangup(lambda: reload_files(settings))
-            report_ready(pipe, "ready")
+            send_to_parent(pipe, "ready")
             await stop.wait()
         await background.scheduler.stop()
     return EXIT_OK

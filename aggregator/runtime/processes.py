@@ -60,11 +60,7 @@ class ForkedProcess:
 
     def start(self, args: tuple[Any, ...]) -> None:
         """Run ``target(*args, pipe)``. Raises OSError if the process has ended."""
-        try:
-            self.pipe.send(args)
-        except BaseException:
-            self.close()
-            raise
+        self.pipe.send(args)
         self._taken_over = True
 
     def close(self) -> None:
@@ -188,9 +184,6 @@ def _spawn(name: str, target: Callable[..., None], args: tuple[Any, ...]) -> tup
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])  # inherited, until ``on_hangup``
         try:
             process.start()
-        except BaseException:
-            pipe.close()
-            raise
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
     return pipe, process
@@ -265,8 +258,7 @@ def run_child(main: Callable[[], Coroutine[Any, Any, int]], settings: Settings, 
     try:
         code = run_loop(main())
     except AggregatorError as error:
-        with contextlib.suppress(OSError):  # the parent may be gone
-            pipe.send(str(error).removesuffix(".").encode(errors="replace"))
+        send_to_parent(pipe, str(error).removesuffix(".").encode(errors="replace"))
         code = exit_code(error)
     raise SystemExit(code)
 
@@ -286,14 +278,13 @@ def follow_parent(pipe: Connection, stop: asyncio.Event, timeout_s: float) -> No
 
     def send_heartbeat() -> None:
         loop.call_later(HEARTBEAT_INTERVAL_S, send_heartbeat)
-        with contextlib.suppress(OSError):  # the pipe is full: a stopped parent must not block the child
-            pipe.send(_HEARTBEAT)
+        send_to_parent(pipe, _HEARTBEAT)
 
     loop.add_reader(pipe.fileno(), on_parent_death)
     loop.call_later(HEARTBEAT_INTERVAL_S, send_heartbeat)
 
 
-def report_ready(pipe: Connection, payload: Any) -> None:
-    """Send ``payload`` to the parent, once."""
-    with contextlib.suppress(OSError):  # the parent may be gone
-        pipe.send(payload)
+def send_to_parent(pipe: Connection, message: Any) -> None:
+    """Send what makes the child ready, once, a heartbeat, or bytes that say why it ends."""
+    with contextlib.suppress(OSError):  # the parent is gone, or stopped: a full pipe must not block the child
+        pipe.send(message)

@@ -27,8 +27,8 @@ from aggregator.runtime.processes import (
     follow_parent,
     keep_running,
     on_hangup,
-    report_ready,
     run_child,
+    send_to_parent,
 )
 from aggregator.runtime.web_process import SHUTDOWN_TIMEOUT_S, fork_analysis, run_server
 from aggregator.settings import Settings
@@ -133,7 +133,7 @@ def worker_main(
         follow_parent(pipe, stop, SHUTDOWN_TIMEOUT_S)
 
         async def on_ready(port: int) -> None:
-            report_ready(pipe, pools.layout)
+            send_to_parent(pipe, pools.layout)
 
         return await run_server(
             settings, pools, listener, on_ready=on_ready, stop=stop, peer_metrics=peer_metrics

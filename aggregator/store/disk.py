@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import fcntl
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -100,11 +99,8 @@ def exclude_service(data_dir: Path) -> Iterator[None]:
 @contextmanager
 def temporary_directory() -> Iterator[Path]:
     """A new directory that only this user can enter, deleted at the end. Raises OSError."""
-    path = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX))
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, ignore_cleanup_errors=True) as path:
+        yield Path(path)
 
 
 # What a store writes into its data directory.

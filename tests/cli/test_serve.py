@@ -43,7 +43,10 @@ def test_a_server_gives_the_same_verdicts_and_stops_at_sigterm(
         assert run("ingest", "--server", url, "--out", str(remote), articles) == 1
         process.send_signal(signal.SIGTERM)
         assert process.wait(HANG_LIMIT_S) == 0
-    assert "everybody who reaches https://news.example may read and write" in capfd.readouterr().err
+    logged = capfd.readouterr().err
+    assert "everybody who reaches https://news.example may read and write" in logged
+    assert "INFO aggregator.serve: stopping; requests in work: 0\n" in logged
+    assert logged.endswith("INFO aggregator.serve: stopped\n")
 
     assert list(map(timeless_answer, local.read_text().splitlines())) == list(
         map(timeless_answer, remote.read_text().splitlines())
@@ -78,9 +81,10 @@ def test_workers_share_port_and_store_and_are_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_port_in_use_leaves_nothing_behind(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], workers: str
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, workers: str
 ) -> None:
     """One sentence; neither a store nor its directory."""
+    monkeypatch.setattr("aggregator.runtime.addresses.PORT_ATTEMPTS", 0)
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
         taken = ("--port", address.rpartition(":")[2])
@@ -170,9 +174,10 @@ def children(pid: int) -> dict[str, list[int]]:
 
 
 def test_a_port_or_directory_in_use_is_one_sentence(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second server on the same port or data directory is refused; the first continues."""
+    monkeypatch.setattr("aggregator.runtime.addresses.PORT_ATTEMPTS", 0)
     with serving_alone(tmp_path) as (process, url):
         port = url.rpartition(":")[2]
         assert run("serve", "--port", port, "--store-url", "memory") == 2

@@ -9,6 +9,7 @@ import pytest
 
 from aggregator.errors import ConfigurationError
 from aggregator.runtime.addresses import (
+    announce,
     bound_socket,
     command,
     describe_store,
@@ -114,14 +115,62 @@ def test_a_local_store_is_described_by_its_durability(settings: Settings, expect
 
 
 @pytest.mark.integration
-def test_a_port_in_use_is_named() -> None:
+def test_a_port_in_use_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error comes from a real second listener."""
+    monkeypatch.setattr("aggregator.runtime.addresses.PORT_ATTEMPTS", 0)
     with socket.create_server(("127.0.0.1", 0)) as first:
         port = first.getsockname()[1]
         with pytest.raises(ConfigurationError) as caught, bound_socket(Settings(port=port)):
             pass
 
     assert str(caught.value).startswith(f"port: 127.0.0.1:{port} is in use by another process;")
+
+
+@pytest.mark.integration
+def test_a_port_of_processes_that_end_is_awaited(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of a service that was killed close it some time after it; the wait is said once."""
+    with socket.create_server(("127.0.0.1", 0)) as first:
+        port, pauses = first.getsockname()[1], []
+
+        def close_at_the_second(pause_s: float) -> None:
+            pauses.append(pause_s)
+            if len(pauses) == 2:
+                first.close()
+
+        monkeypatch.setattr("aggregator.runtime.addresses.time.sleep", close_at_the_second)
+        with bound_socket(Settings(port=port)) as listener:
+            assert listener.getsockname()[1] == port
+
+    said = f"aggregator: port {port} is in use; waiting for some seconds until it is free\n"
+    assert capsys.readouterr().out == said
+
+
+@pytest.mark.parametrize(
+    ("answer", "level", "said"),
+    [
+        (
+            (503, b'{"detail": "The disk is full."}'),
+            "WARNING",
+            "not ready on http://127.0.0.1:81: The disk is full.",
+        ),
+        ((200, b"{}"), "INFO", "ready on http://127.0.0.1:81"),
+    ],
+)
+async def test_a_start_that_is_not_ready_is_a_warning_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    answer: tuple[int, bytes],
+    level: str,
+    said: str,
+) -> None:
+    """In the JSON log, which is filtered by level."""
+    caplog.set_level("INFO")
+    monkeypatch.setattr("aggregator.runtime.addresses.get", lambda url: answer)
+    await announce(Settings(log_format="json"), 81)
+
+    assert (caplog.records[0].levelname, caplog.records[0].getMessage()) == (level, said)
 
 
 @pytest.mark.integration

@@ -23,7 +23,7 @@ from aggregator.runtime.processes import (
     ChildProcess,
     follow_parent,
     next_pause_s,
-    report_ready,
+    send_to_parent,
 )
 from tests.support.hang_limit import HANG_LIMIT_S
 
@@ -37,7 +37,7 @@ def child_main(pipe: Connection) -> None:
     async def until_stopped() -> None:
         stop = asyncio.Event()
         follow_parent(pipe, stop, HANG_LIMIT_S)
-        report_ready(pipe, "payload")
+        send_to_parent(pipe, "payload")
         await stop.wait()
 
     asyncio.run(until_stopped())
@@ -84,7 +84,7 @@ async def test_a_stopped_parent_does_not_block_the_child(monkeypatch: pytest.Mon
     monkeypatch.setattr(processes, "HEARTBEAT_INTERVAL_S", 0.0)
     parent_end, child_end = multiprocessing.Pipe()
     with parent_end, child_end:
-        report_ready(child_end, "payload")
+        send_to_parent(child_end, "payload")
         follow_parent(child_end, asyncio.Event(), HANG_LIMIT_S)
         async with asyncio.timeout(HANG_LIMIT_S):
             while select.select([], [child_end], [], 0)[1]:  # noqa: ASYNC110  the pipe reports nothing when it is full
@@ -135,7 +135,7 @@ def blocked_child_main(pipe: Connection) -> None:
     async def until_orphaned() -> None:
         stop = asyncio.Event()
         follow_parent(pipe, stop, 1.0)
-        report_ready(pipe, "payload")
+        send_to_parent(pipe, "payload")
         await stop.wait()
         threading.Event().wait()
 

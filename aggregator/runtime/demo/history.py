@@ -8,7 +8,6 @@ later, begins, a typhoon in Chinese and a sandstorm in Arabic.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import msgspec
@@ -44,18 +43,12 @@ async def load_history(settings: Settings) -> int:
     async with open_service(settings, clock=lambda: clock_ms) as service:
         if await service.articles.index.stream.recent_entries(1):
             return 0
-        for step_ms, group in _steps(articles):
-            clock_ms = step_ms
-            await service.articles.ingest.submit_many(group)
+        for _, group in itertools.groupby(articles, lambda item: item[0] // STEP_MS):
+            items = list(group)
+            clock_ms = items[-1][0]
+            await service.articles.ingest.submit_many([article for _, article in items])
             await service.background.scheduler.detector.run_once()
         clock_ms = round(now.timestamp() * 1000)
         await service.background.scheduler.detector.run_once()
         await service.background.source_collector.run_once()
     return len(articles)
-
-
-def _steps(articles: list[tuple[int, Article]]) -> Iterator[tuple[int, list[Article]]]:
-    """Articles of the same ``STEP_MS``, with the arrival of the last."""
-    for _, group in itertools.groupby(articles, lambda item: item[0] // STEP_MS):
-        items = list(group)
-        yield items[-1][0], [article for _, article in items]

@@ -180,8 +180,9 @@ async def _check_index(service: Service) -> list[Finding]:
             findings.append(ok("index", f"{space}: about {found.articles} texts, {span}."))
             if what := await retention.expiring(space, service.clock()):
                 expiring.append(note("index", f"{what}, when the service starts with it."))
-    few = f"articles of one day at most expire; retention_days is {service.settings.retention_days:g}."
-    findings += expiring or [ok("index", f"When the service starts with these settings, {few}")]
+    days = service.settings.retention_days
+    few = f"only articles older than {days:g} days expire" if days else "no article expires"
+    findings += expiring or [ok("index", f"When the service starts, {few} (retention_days = {days:g}).")]
     if total >= MIN_TEXTS_FOR_MEMORY_RATIO:
         per_text = f"{(await store.info()).memory_bytes / total:,.0f}"
         findings.append(ok("index", f"{per_text} bytes of memory per stored text, including the fixed part."))

@@ -53,13 +53,10 @@ async def keep_background_running(
         first, forked = forked, None
         return ChildProcess(PROCESS_NAME, child_main, settings, layout, runtime_dir, forked=first)
 
-    def on_failure(failure: str, code: int | None) -> bool:
-        restarts.add("background")
-        return True
-
     await keep_running(
-        "the background process", start, stop, stop_timeout_s=STOP_TIMEOUT_S, on_failure=on_failure
-    )
+        "the background process", start, stop, stop_timeout_s=STOP_TIMEOUT_S,
+        on_failure=lambda failure, code: restarts.add("background"),
+    )  # fmt: skip
 
 
 def fork_background() -> ForkedProcess | None:

@@ -99,7 +99,6 @@ class ChildProcess:
         self.ready_payload, self._failure = None, ""
         self._missed_heartbeats = 0
         self._check_timer: asyncio.TimerHandle | None = None
-        self.process: BaseProcess
         if forked is not None:
             forked.start(args)
             self._pipe, self.process = forked.pipe, forked.process
@@ -196,7 +195,7 @@ async def keep_running(
     *,
     stop_timeout_s: float,
     on_ready: Callable[[Any], None] = lambda payload: None,
-    on_failure: Callable[[str, int | None], bool],
+    on_failure: Callable[[str, int | None], bool | None],
 ) -> None:
     """Keep one process running until ``stop`` is set; returns when it has ended.
 
@@ -204,7 +203,7 @@ async def keep_running(
     stop        ends it, with SIGTERM, and after ``stop_timeout_s`` with SIGKILL
     on_ready    called with what each process sends when it is ready
     on_failure  called with the reason and the exit code of each process that died, hung or could not be
-                started (code None); False gives up
+                started (code None); True gives up
     """
     pause_s = failed_s = 0.0
     while not stop.is_set():
@@ -230,7 +229,7 @@ async def keep_running(
             if stopped:
                 return
             failure, code = child.exit_reason(), child.process.exitcode
-        if not on_failure(failure, code):
+        if on_failure(failure, code):
             return
         failed_s = failed_s or time.monotonic()
         pause_s = next_pause_s(pause_s, code, is_stable=is_stable)

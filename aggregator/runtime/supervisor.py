@@ -101,12 +101,12 @@ class Supervisor:
         def on_failure(failure: str, code: int | None) -> bool:
             if self._ready_workers:
                 self._restarts.add("worker")
-                return True
+                return False
             if not self._stop.is_set():  # the others fail likewise
                 log.error("the service cannot start: worker %d %s", index, failure)
             self._exit_code = code if code is not None and code > 0 else EXIT_UNAVAILABLE
             self._begin_shutdown()
-            return False
+            return True
 
         await keep_running(
             f"worker {index}", start, self._stop, stop_timeout_s=SHUTDOWN_TIMEOUT_S,

@@ -43,7 +43,6 @@ _NAME = re.compile(r"appendonly\.aof\.(\d+)\.(.*)")
 
 log = logging.getLogger("aggregator.store")
 
-
 # Length of each file of a log, by name: the base file first, then those appended to, the newest last.
 Lengths = dict[str, int]
 

@@ -56,9 +56,12 @@ class RetentionJob:
         if period_ms is None:
             return
         floor = self._retention.floor_at(trusted_ms)
-        if arrival_ms_of(floor) - arrival_ms_of(stack.floor) > period_ms // FLOOR_STEPS_PER_RETENTION:
+        since_ms, at_ms = arrival_ms_of(stack.floor), arrival_ms_of(floor)
+        if at_ms - since_ms > period_ms // FLOOR_STEPS_PER_RETENTION:
             if expiring := await self.expiring(space, trusted_ms):
                 log.warning("%s", expiring)
+            elif since_ms and at_ms // DAY_MS > since_ms // DAY_MS:  # once a day
+                log.info("%s: what arrived before %s has expired", space, format_minute(at_ms))
             await self._segments.advance_head(space, floor=floor)
         numbers, _ = decode_samples((await self._store.read([stack.writable_tag + keys.SAMPLES]))[0])
         if len(numbers) and trusted_ms - arrival_ms_of(int(numbers.min())) > period_ms:

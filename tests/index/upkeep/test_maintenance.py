@@ -201,6 +201,21 @@ async def test_a_shortened_retention_is_logged(caplog: pytest.LogCaptureFixture)
     assert f"what arrived from {since} to " in message and message.endswith("expires; retention_days is 10")
 
 
+async def test_the_articles_of_a_day_that_expire_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Although the floor rises more often than once a day."""
+    caplog.set_level("INFO")
+    newsroom = core(MemoryStore(), retention_ms=10 * DAY_MS)
+    await newsroom.post("a", story(1))
+    (space,) = newsroom.index.spaces
+    for _ in range(8):  # of 6 hours
+        await run_all(SegmentMaintenance(newsroom.index), newsroom.clock())
+        newsroom.clock.now_ms += DAY_MS // 4
+
+    said = [message for message in caplog.messages if message.endswith(" has expired")]
+    assert len(said) == 2
+    assert said[0].startswith(f"{space}: what arrived before ")
+
+
 async def test_a_segment_that_spans_the_retention_period_is_sealed() -> None:
     """It is sealed although it is not full, so that it can be dropped as a whole."""
     newsroom = core(MemoryStore(), retention_ms=8 * DAY_MS, segment_max_articles=100)

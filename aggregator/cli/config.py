@@ -29,10 +29,8 @@ def show(args: argparse.Namespace, settings: Settings) -> int:
     if args.json:
         print(json.dumps([dict(zip(("name", "value", "origin"), row, strict=True)) for row in rows]))
         return EXIT_OK
-    table = [
-        ("setting", "value", "from"),
-        *((name, json.dumps(value, ensure_ascii=False), origin) for name, value, origin in rows),
-    ]
+    cells = ((name, json.dumps(value, ensure_ascii=False), origin) for name, value, origin in rows)
+    table = [("setting", "value", "from"), *cells]
     widths = [max(len(row[column]) for row in table) for column in (0, 1)]
     for name, value, origin in table:
         print(f"{name:{widths[0]}}  {value:{widths[1]}}  {origin}")

@@ -67,9 +67,7 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
             if complete:
                 await spaces.set_copied(service.store, versions, service.articles.index.spaces)
         if service.articles.dual_writer is not None:
-            complete = (
-                await _copy_to_shadow(args, service, service.articles.dual_writer, rejected) and complete
-            )
+            complete &= await _copy_to_shadow(args, service, service.articles.dual_writer, rejected)
     for line in rejected.values():
         print(f"aggregator: {line.location}: {line.error}", file=sys.stderr)
     if service.articles.dual_writer is None and is_migrating:

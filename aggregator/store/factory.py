@@ -137,7 +137,7 @@ class Watchdog:
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
             self.restart_if_dead()
-            await asyncio.to_thread(self._check_files)
+            await asyncio.to_thread(self.check_disk)
 
     def restart_if_dead(self) -> None:
         """Restart a dead server, unless that was done too often."""
@@ -157,15 +157,13 @@ class Watchdog:
             self._restarts_s.append(self._monotonic())
             self._rewrite_is_off = False  # it read its configuration again
 
-    def _check_files(self) -> None:
-        self.check_disk()
-        if self._server.pid is not None:
-            self._server.record_log_lengths()
-
     def check_disk(self) -> None:
-        """One check of the free space; blocks while the server answers (at most 1 s)."""
+        """Record the length of the log, check free space; blocks while the server answers (at most 1 s)."""
+        if self._server.pid is None:
+            return
+        self._server.record_log_lengths()
         disk = read_disk_space(self._server.data_dir)
-        if disk is None or self._server.pid is None:
+        if disk is None:
             return
         self._switch_writes(disk)
         files = {}

@@ -247,22 +247,24 @@ async def answered(answer: dict[str, object], item: dict[str, str], **settings: 
 @pytest.mark.integration
 @pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize(
-    ("named", "page"),
+    ("named", "id_", "page"),
     [
-        ({"id": "b"}, "gazette.example:{}"),
-        ({"url": "http://gazette.example/9"}, "http://gazette.example:{}"),
-        ({}, "gazette.example:{}"),
+        ({"url": "http://gazette.example/9"}, "gazette.example:81/1", "http://gazette.example:81/1"),
+        ({"url": "http://gazette.example/9", "id": "b"}, "gazette.example/1", "http://gazette.example/1"),
+        ({"url": "http://gazette.example/9", "id": "b"}, "gazette.example:n/1", "gazette.example:n/1"),
+        ({"id": "b"}, "gazette.example:1", "gazette.example:1"),
+        ({}, "gazette.example/1", "gazette.example/1"),
     ],
 )
 async def test_an_id_that_is_withdrawn_is_logged(
-    keep: bool, named: dict[str, str], page: str, caplog: pytest.LogCaptureFixture
+    keep: bool, named: dict[str, str], id_: str, page: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whether the item passes or is dropped, so that it can be crawled: ids that are addresses as such."""
+    """Whether the item passes or is dropped, so that it can be crawled: an id that is an address as such."""
     duplicate = {"verdict": "duplicate", "duplicate_of": ORIGINAL, "keep": False}
     answer = {
         **VERDICT,
         **({} if keep else duplicate),
-        "withdrawn": ["gazette.example:1", "gazette.example:2"],
+        "withdrawn": [id_, id_ + "0"],
     }
     item = {**named, "text": story(1)}
     if keep:
@@ -273,8 +275,7 @@ async def test_an_id_that_is_withdrawn_is_logged(
             await answered(answer, item)
 
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
-        f"crawl {page.format(number)} again: it is no article, or repeats one that lost its id"
-        for number in (1, 2)
+        f"crawl {page + end} again: it is no article, or repeats one that lost its id" for end in ("", "0")
     ]
 
 

@@ -169,8 +169,9 @@ class NewsDedupPipeline:
             raise _dropped(article, decision.problem)
         answer = decision.answer
         for id_ in answer.withdrawn if answer else ():
-            # The id of an address has no scheme.
-            scheme = "" if "id" in article else "".join(article.get("url", "").partition("//")[:2])
+            # An id that is an address has no scheme; one of the site follows its host and a colon.
+            is_address = "id" not in article or "/" in id_.partition(":")[0]
+            scheme = "".join(article.get("url", "").partition("//")[:2]) if is_address else ""
             log.warning("crawl %s again: it is no article, or repeats one that lost its id", scheme + id_)
             self._count("withdrawn")
         if answer and answer.reused_id and not answer.keep:

@@ -167,12 +167,8 @@ class Service:
     background: Background
 
 
-def load_outlets(settings: Settings) -> None:
-    """Name the outlets of ``outlets_file``, in this process. Raises ConfigurationError."""
-    name_outlets(_read_outlets(settings))
-
-
-def _read_outlets(settings: Settings) -> tuple[Outlet, ...]:
+def read_outlets(settings: Settings) -> tuple[Outlet, ...]:
+    """The entries of ``outlets_file``. Raises ConfigurationError."""
     file = settings.outlets_file
     document = read_toml(Path(file), "outlets_file")[1] if file else {}
     try:
@@ -187,7 +183,7 @@ def _read_outlets(settings: Settings) -> tuple[Outlet, ...]:
 def load_files(settings: Settings) -> PolicyProfiles:
     """The policies; outlets are named in this process. Raises ConfigurationError, for the faults of both."""
     problems, read = list[str](), list[Any]()
-    for reader in (_read_outlets, load_policies):
+    for reader in (read_outlets, load_policies):
         try:
             read.append(reader(settings))
         except ConfigurationError as error:
@@ -237,7 +233,7 @@ async def open_service(
         index, load_control = build_index(settings, store, pools.layout), LoadControl.create(store)
         async with _remembering(settings, index, serving=serving):
             background = build_background(settings, index, clock, load_control.gate.yield_control)
-            events = build_events(settings, index, background)
+            events = build_events(index, background)
             guard = background.clock_guard
             articles = build_articles(settings, index, clock, pools, load_control, events, guard, policies)
             edge = build_edge(settings, index, clock, articles.foreign_index, guard)
@@ -256,7 +252,7 @@ async def open_service(
 @asynccontextmanager
 async def open_background(settings: Settings, layout: IndexLayout) -> AsyncIterator[Background]:
     """The background work of a process that does nothing else. Raises StoreUnavailable."""
-    load_outlets(settings)
+    name_outlets(read_outlets(settings))
     async with open_store(settings, format_version.write) as store:
         index = build_index(settings, store, layout)
         async with _remembering(settings, index):
@@ -383,7 +379,7 @@ def _registry(analyzer: Analyzer, models_dir: str) -> Registry:
     return {space: StoredSpace(p.model, p.recipe, directory, __version__) for space, p in parts}
 
 
-def build_events(settings: Settings, index: Index, background: Background) -> Events:
+def build_events(index: Index, background: Background) -> Events:
     """What reads and edits the events of the detector of ``background``."""
     repository = background.detector.repository
     return Events(

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-
-from aggregator.errors import AggregatorError
 
 current_request_id: ContextVar[str] = ContextVar("request_id", default="")  # for log records
 MAX_CAUSES = 100
@@ -26,12 +23,6 @@ class ChangeFilter:
         """Record a problem; returns whether it differs from the previous one."""
         former, self._current = self._current, _FIGURES.sub("", problem)
         return former != self._current
-
-    def log_retry(self, logger: logging.Logger, task: str, error: Exception) -> None:
-        """Log that a task failed, if the reason is new; with a traceback if it is unexpected."""
-        expected = isinstance(error, AggregatorError)
-        if self.is_new(str(error) if expected else repr(error)):
-            logger.warning("%s failed and will be retried: %s", task, error, exc_info=not expected)
 
     def clear(self) -> bool:
         """Record a success; returns whether there was a problem before it."""

@@ -12,7 +12,7 @@ DAY_MS = 24 * HOUR_MS
 
 DURATION_UNITS_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS}
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def wall_clock_ms() -> int:
@@ -28,14 +28,14 @@ def parse_duration(text: str) -> int | None:
 
 def format_rfc3339(at_ms: int) -> str:
     """A time as RFC 3339 text in UTC with milliseconds: ``2011-03-13T07:06:40.000Z``."""
-    return _to_utc(at_ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return to_datetime(at_ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def format_minute(at_ms: int) -> str:
     """``YYYY-MM-DD HH:MM`` in UTC."""
-    return _to_utc(at_ms).isoformat(" ", "minutes").removesuffix("+00:00")
+    return to_datetime(at_ms).isoformat(" ", "minutes").removesuffix("+00:00")
 
 
-def _to_utc(at_ms: int) -> datetime:
-    # Not datetime.fromtimestamp, which loses milliseconds to rounding of floats.
-    return _EPOCH + timedelta(milliseconds=at_ms)
+def to_datetime(at_ms: int) -> datetime:
+    """A time in UTC; ``datetime.fromtimestamp`` loses milliseconds to rounding of floats."""
+    return EPOCH + timedelta(milliseconds=at_ms)

@@ -104,7 +104,10 @@ class ApiKeys:
         self.sessions = Sessions(store)
         self.last_use = LastUse(store, clock)
         self._stored_keys = VersionedMap(store, API_KEYS_KEY, ApiKey, "key", MAX_KEYS)
-        self._bootstrap = _bootstrap_key(bootstrap) if bootstrap else None
+        # The id is derived from the text, so sessions end when the operator replaces the key.
+        hashed = hash_secret(bootstrap)
+        id_ = "b" + hashlib.sha256(hashed).hexdigest()[:8]
+        self._bootstrap = ApiKey(id_, "bootstrap", "admin", hashed, 0) if bootstrap else None
         self._enforce = enforce or bool(bootstrap)
         self._disabled = disabled
         self._cached_keys: dict[str, ApiKey] = {}
@@ -264,12 +267,6 @@ def _new_key(
     id_ = secrets.token_hex(4)
     text = f"{_KEY_TEXT_PREFIX}_{id_}_{secrets.token_urlsafe(32)}"
     return ApiKey(id_, name, role, hash_secret(text), now_ms, expires_ms, sources), text
-
-
-def _bootstrap_key(text: str) -> ApiKey:
-    # The id is derived from the text, so sessions end when the operator replaces the key.
-    digest = hash_secret(text)
-    return ApiKey("b" + hashlib.sha256(digest).hexdigest()[:8], "bootstrap", "admin", digest, 0)
 
 
 def parse_key_id(key_text: str) -> str:

@@ -7,7 +7,6 @@ session:<SHA-256 of the token>    id of the API key; the token is random
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import secrets
 from collections.abc import Callable, Sequence
@@ -91,8 +90,7 @@ class LastUse:
         try:
             await self._store.put([Put(_key(id_), b"%d" % now_ms)])
         except AggregatorError:
-            with contextlib.suppress(KeyError):
-                del self._noted_ms[id_]
+            self._noted_ms.pop(id_, None)
 
 
 def _key(id_: str) -> bytes:

@@ -59,7 +59,11 @@ def create_backup(url: str, directory: Path, summary: StoreSummary, now_ms: int)
             raise ConfigurationError(f"directory: another backup into {directory} is running.")
         for left in directory.glob(f"{NAME_PREFIX}*{PARTIAL_SUFFIX}"):  # by interrupted runs
             shutil.rmtree(left, ignore_errors=True)
-        _check_space(directory, summary.memory_bytes)
+        if (free_bytes := shutil.disk_usage(directory).free) < summary.memory_bytes:
+            raise ConfigurationError(
+                f"directory: {directory} has {free_bytes / 1e6:,.0f} MB of free space; the backup may need "
+                f"{summary.memory_bytes / 1e6:,.0f} MB, the memory that the store uses."
+            )
         created = format_rfc3339(now_ms)
         backup = directory / (NAME_PREFIX + created[:19].replace("-", "").replace(":", "") + "Z")
         if backup.exists():
@@ -98,15 +102,6 @@ def _copy_models(partial: Path, indexes: Sequence[IndexSummary]) -> Iterator[Bac
             write_flushed(target / path.name, [content])
             name = str((target / path.name).relative_to(partial))
             yield BackupFile(name, len(content), hashlib.sha256(content).hexdigest())
-
-
-def _check_space(directory: Path, needed_bytes: int) -> None:
-    free_bytes = shutil.disk_usage(directory).free
-    if free_bytes < needed_bytes:
-        raise ConfigurationError(
-            f"directory: {directory} has {free_bytes / 1e6:,.0f} MB of free space; the backup may need "
-            f"{needed_bytes / 1e6:,.0f} MB, the memory that the store uses."
-        )
 
 
 def remove_old_backups(directory: Path, keep: int) -> list[Path]:

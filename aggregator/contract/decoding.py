@@ -29,7 +29,7 @@ from aggregator.contract.validation import (
 )
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator.time_units import parse_duration
+from aggregator.time_units import EPOCH, parse_duration
 from aggregator_client.dates import MAX_YEAR, MIN_YEAR
 from aggregator_client.surrogates import whole_json
 from aggregator_client.wire import ArticleIn
@@ -232,7 +232,7 @@ def to_unix_ms(time: datetime | None, field: str) -> int | None:
             field=field,
             reason="out_of_range",
         )
-    return (time - _EPOCH) // timedelta(milliseconds=1)
+    return (time - EPOCH) // timedelta(milliseconds=1)
 
 
 def to_duration_ms(text: str, field: str) -> int:
@@ -265,9 +265,6 @@ def to_single_line(text: str | None) -> str:
 def to_plain_text(text: str) -> str:
     """``text`` without control characters other than white space, and without it at both ends, for notes."""
     return _strip_control_chars(text).replace("\r\n", "\n").strip()
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _strip_control_chars(text: str | None) -> str:

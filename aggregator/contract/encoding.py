@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import starmap
 from typing import Any, TypeVar
 
@@ -13,11 +13,11 @@ import msgspec
 from aggregator.domain import Answer, ArticleRecord, Outcome, RelatedItem, VerdictName, arrival_ms_of
 from aggregator.queries.search import FoundArticle
 from aggregator.settings import Settings
+from aggregator.time_units import to_datetime
 from aggregator_client import wire
 
 T = TypeVar("T", bound=msgspec.Struct)
 _OUTCOME_FIELDS = [each.name for each in fields(Outcome) if each.name in wire.OutcomeOut.__struct_fields__]
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def hamming_class(distance: int | None, settings: Settings) -> VerdictName:
@@ -25,11 +25,6 @@ def hamming_class(distance: int | None, settings: Settings) -> VerdictName:
     if distance is None or distance > settings.related_bits:
         return "new"
     return "duplicate" if distance <= settings.duplicate_bits else "related"
-
-
-def to_datetime(ms: int) -> datetime:
-    """A time in ms since 1970 as a UTC datetime."""
-    return _EPOCH + timedelta(milliseconds=ms)
 
 
 def to_datetime_or_none(ms: int | None) -> datetime | None:

@@ -73,17 +73,14 @@ def _error_out(error: errors.InvalidInput, place: str, reason: str) -> ErrorOut:
     where = error.place or place
     if where == "body":
         field = "" if error.field in (None, "body", "line") else error.field
-        steps = tuple(re.findall(r"[^.\[\]]+", field or ""))  # of "a.ids[1]"
-        out.pointer = _json_pointer(steps if error.path is None else error.path)
+        path = re.findall(r"[^.\[\]]+", field or "") if error.path is None else error.path  # of "a.ids[1]"
+        # The URI fragment of a JSON pointer (RFC 6901, section 6).
+        steps = (str(step).replace("~", "~0").replace("/", "~1") for step in path)
+        quoted = (quote(step, safe="~!$&'()*+,;=:@", errors="replace") for step in steps)
+        out.pointer = "#" + "".join(f"/{step}" for step in quoted)
     else:
         out.parameter = error.field
     return out
-
-
-def _json_pointer(path: tuple[str | int, ...]) -> str:
-    """The URI fragment of a JSON pointer (RFC 6901, section 6)."""
-    steps = (str(step).replace("~", "~0").replace("/", "~1") for step in path)
-    return "#" + "".join("/" + quote(step, safe="~!$&'()*+,;=:@", errors="replace") for step in steps)
 
 
 def make_problem(status: int, code: str, detail: str, field: str | None = None) -> Problem:

@@ -26,7 +26,10 @@ BODY_EXAMPLES, PATH_EXAMPLES = _TEXTS["bodies"], _TEXTS["paths"]
 
 def build_document(endpoints: Sequence[Endpoint], base_path: str = "") -> dict[str, Any]:
     """The OpenAPI document of the endpoints, which a proxy serves below ``base_path``."""
-    components = _components(_body_types(endpoints))
+    types: list[Any] = [Problem, LineProblem]
+    for endpoint in endpoints:
+        types += [endpoint.body, endpoint.query, *endpoint.responses.values()]
+    components = _components(tuple(dict.fromkeys(t for t in types if isinstance(t, type))))
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, components)
@@ -46,13 +49,6 @@ def build_document(endpoints: Sequence[Endpoint], base_path: str = "") -> dict[s
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
-
-
-def _body_types(endpoints: Sequence[Endpoint]) -> tuple[type[msgspec.Struct], ...]:
-    found: list[Any] = [Problem, LineProblem]
-    for endpoint in endpoints:
-        found += [endpoint.body, endpoint.query, *endpoint.responses.values()]
-    return tuple(dict.fromkeys(t for t in found if isinstance(t, type)))
 
 
 @cache  # 25 of the 30 ms that it takes to build an application, and each HTTP test builds one

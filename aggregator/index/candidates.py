@@ -19,7 +19,7 @@ from aggregator.domain import Analysis, Article, ArticleRecord, RelatedItem, Ske
 from aggregator.index import keys
 from aggregator.index.bindings import Binding, CanonicalPointer, decode_binding, decode_pointer
 from aggregator.index.codec.postings import entries_of_terms, numbers_within, shares_of_terms, top_by_terms
-from aggregator.index.codec.record_codec import CandidateRecord, decode_summaries
+from aggregator.index.codec.record_codec import CandidateRecord, decode_record_summary
 from aggregator.index.lookup import MAX_CANDIDATES, RADIUS_BITS, Lookup, Probe
 from aggregator.index.segments import Segments, decode_samples
 from aggregator.index.snapshot import Snapshot
@@ -245,7 +245,10 @@ class RelatedLookup:
         numbers = list(dict.fromkeys((*found.numbers, *extra_numbers)))
         spaces = dict.fromkeys(numbers, space)
         await self._lookup.load_into_snapshot(
-            found.snapshot, spaces, lambda n: [keys.state(n), keys.duplicate_ids(n)], decode_summaries
+            found.snapshot,
+            spaces,
+            lambda number: [keys.state(number), keys.duplicate_ids(number)],
+            lambda stored: [CandidateRecord.of(decode_record_summary(*item)) for item in stored],
         )
         states = [found.snapshot.newest_value(space, keys.state(number)) for number in numbers]
         live: list[tuple[ArticleRecord, tuple[str, int]]] = []

@@ -222,25 +222,20 @@ class Segments:
         """Use segment ``last``: the one before it is sealed. Losing the race for the head is harmless."""
         known = self._stacks.get(space, SegmentStack(space))
         if known.last < last:
-            self._stacks[space] = self._new_stack(space, known.first, last, known.floor)
+            self._merge_head(space, SpaceHead(known.first, last, known.floor))
         await self.advance_head(space, last=last)
 
     async def _load_heads(self, spaces: Iterable[str]) -> None:
         if missing := [space for space in spaces if space not in self._stacks]:
-            heads = await self._store.read([keys.space_head(space) for space in missing])
-            for space, raw in zip(missing, heads, strict=True):
-                self._merge_head(space, _HEAD_FORMAT.decode(raw))
+            await self.refresh_all(missing)
 
     def _merge_head(self, space: str, head: SpaceHead) -> SegmentStack:
         known = self._stacks.get(space, SegmentStack(space))
         first, last = max(head.first, known.first), max(head.last, known.last)
-        self._stacks[space] = self._new_stack(space, first, last, head.floor)
-        return self._stacks[space]
-
-    def _new_stack(self, space: str, first: int, last: int, floor: int) -> SegmentStack:
         tags = [keys.tag(space, number) for number in range(first, last + 1)]
         widths = tuple([self._sketch_widths.get(tag, INITIAL_WIDTH) for tag in tags])
-        return SegmentStack(space, first, last, floor, widths)
+        self._stacks[space] = SegmentStack(space, first, last, head.floor, widths)
+        return self._stacks[space]
 
     def _update_widths(self, stacks: Mapping[str, SegmentStack], stored: Sequence[bytes | None]) -> bool:
         """Whether any of the ``stored`` widths differs from ``stacks``."""
@@ -251,7 +246,7 @@ class Segments:
             if widths != stack.sketch_widths:
                 self._sketch_widths.update(zip(stack.tags, widths, strict=True))
                 known = self._stacks[space]
-                self._stacks[space] = self._new_stack(space, known.first, known.last, known.floor)
+                self._merge_head(space, SpaceHead(known.first, known.last, known.floor))
                 changed = True
         return changed
 

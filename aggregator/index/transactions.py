@@ -101,7 +101,6 @@ class SegmentTransactions:
         """
         source = source_hash(record.source)
         binding = Binding(record.number, record.first_version, record.text_hash, record.id, outcome, source)
-        checks: list[Check] = [*self._segment_checks, *lookup_checks]
         writes: list[Write] = [
             Put(self._tag + keys.binding(binding.id), encode_binding(binding)),
             StreamAdd(self._tag + keys.STREAM, encode_stream_entry("article", binding, record)),
@@ -112,12 +111,8 @@ class SegmentTransactions:
         if outcome.match is None:
             writes += self._term_writes(record)
         else:
-            row = keys.id_hash(record.id)
-            writes += [
-                self._state_write(binding),
-                AppendMany((self._tag + keys.duplicate_ids(outcome.match.canonical_first),), (row,)),
-            ]
-        return self._transaction(checks, writes, b"+", record.number, version_guard)
+            writes += self._duplicate_writes(binding, outcome.match)
+        return self._transaction(lookup_checks, writes, b"+", record.number, version_guard)
 
     def update(
         self,
@@ -140,7 +135,7 @@ class SegmentTransactions:
             *self._sample_writes(record),
         ]
         writes += self._term_writes(record) if binding.outcome.match is None else [self._state_write(binding)]
-        checks = (*self._segment_checks, ValueEquals(current.key, current.raw), *group.unchanged_checks)
+        checks = (ValueEquals(current.key, current.raw), *group.unchanged_checks)
         return self._transaction(checks, writes, b"+", record.number)
 
     def delete(
@@ -170,7 +165,7 @@ class SegmentTransactions:
             writes.append(StreamAdd(self._tag + keys.STREAM, entry))
         if removed.outcome.match is None:
             writes.append(Put(self._tag + keys.tombstone(removed.first_version), keys.DEAD))
-        checks = (*self._segment_checks, ValueEquals(current.key, current.raw), *group.unchanged_checks)
+        checks = (ValueEquals(current.key, current.raw), *group.unchanged_checks)
         return self._transaction(checks, writes, b"-", removed.number)
 
     def split(
@@ -184,15 +179,13 @@ class SegmentTransactions:
         """Let members leave the group of a canonical article; arguments as of ``delete``."""
         writes = self._repoint_members(canonical.binding, group, canonical, leaders, promoted)
         writes += self._reindex(records_to_index)
-        checks = (*self._segment_checks, *group.unchanged_checks)
-        return self._transaction(checks, writes, b"/", canonical.binding.number)
+        return self._transaction(group.unchanged_checks, writes, b"/", canonical.binding.number)
 
     def mark_notice(self, known: BindingSnapshot) -> Transaction:
         """Mark the text of a stored article as none."""
         marked = with_outcome(known.binding, text_is_article=False)
         write = Put(self._tag + keys.binding(marked.id), encode_binding(marked))
-        checks = (*self._segment_checks, ValueEquals(known.key, known.raw))
-        return self._transaction(checks, [write], b"n", known.binding.number)
+        return self._transaction([ValueEquals(known.key, known.raw)], [write], b"n", known.binding.number)
 
     def join(self, canonical: BindingSnapshot, group: DuplicateGroup, link: Match) -> list[Write]:
         """The writes by which a canonical article and its duplicates join the older group of ``link``."""
@@ -217,25 +210,17 @@ class SegmentTransactions:
             writes += self._mark_dead(previous)
         if record is not None and not is_stored:
             writes += [*self._posting_writes(record), *self._sample_writes(record)]
-        match = binding.outcome.match
-        if match is not None:
-            row = keys.id_hash(binding.id)
-            writes += [
-                self._state_write(binding),
-                AppendMany((self._tag + keys.duplicate_ids(match.canonical_first),), (row,)),
-            ]
+        if binding.outcome.match is not None:
+            writes += self._duplicate_writes(binding, binding.outcome.match)
         elif not is_stored or (previous is not None and previous.outcome.match is not None):
             writes += [self._state_write(binding), *(self._term_writes(record) if record is not None else [])]
-        return self._transaction((*self._segment_checks, *lookup_checks), writes, b"=", binding.number)
+        return self._transaction(lookup_checks, writes, b"=", binding.number)
 
     def remove_copy(self, removed: Binding, lookup_checks: Sequence[Check]) -> Transaction:
         """Remove an article that the other space no longer has; its number can never return."""
-        return self._transaction(
-            (*self._segment_checks, *lookup_checks),
-            [self._removal_write(self._tag + keys.binding(removed.id)), *self.tombstone_writes(removed)],
-            b"-",
-            removed.number,
-        )
+        removal = self._removal_write(self._tag + keys.binding(removed.id))
+        writes = [removal, *self.tombstone_writes(removed)]
+        return self._transaction(lookup_checks, writes, b"-", removed.number)
 
     def tombstone_writes(self, removed: Binding) -> list[Write]:
         """Marks that keep a late writer from adding a version that was removed."""
@@ -288,7 +273,7 @@ class SegmentTransactions:
     ) -> Transaction:
         """Add the version: a hash chain of all commits, so an equal version means an equal history."""
         version = AdvanceVersion(self._tag + keys.VERSION, operation + number.to_bytes(8, "big"))
-        return Transaction(tuple(checks), (*writes, version), version_guard)
+        return Transaction((*self._segment_checks, *checks), (*writes, version), version_guard)
 
     def _may_share_entries(self, record: ArticleRecord, outcome: Outcome) -> bool:
         match = outcome.match
@@ -316,6 +301,10 @@ class SegmentTransactions:
         if match is None:
             return self._removal_write(key)
         return Put(key, encode_pointer(match.canonical_id, match.canonical_first, kept=binding.outcome.keep))
+
+    def _duplicate_writes(self, binding: Binding, match: Match) -> list[Write]:
+        group = self._tag + keys.duplicate_ids(match.canonical_first)
+        return [self._state_write(binding), AppendMany((group,), (keys.id_hash(binding.id),))]
 
     def _reindex(self, records_to_index: Sequence[ArticleRecord]) -> list[Write]:
         return [write for record in records_to_index for write in self._posting_writes(record)]

@@ -199,7 +199,9 @@ class EmbeddedServer:
         assert self._locks is not None
         lock = self._locks[1]
         self._is_loaded = False
-        self._prepare_socket_path()
+        if len(os.fsencode(self._socket_path)) > _MAX_SOCKET_PATH_BYTES:
+            self._socket_path = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX), SOCKET_NAME)
+        self._socket_path.unlink(missing_ok=True)
         lock.holder_info = str(self._socket_path)
         with self._server_log.open_for_launch() as output:
             self._process = subprocess.Popen(
@@ -227,11 +229,6 @@ class EmbeddedServer:
                     overrides=self._config_overrides,
                 )
             )
-
-    def _prepare_socket_path(self) -> None:
-        if len(os.fsencode(self._socket_path)) > _MAX_SOCKET_PATH_BYTES:
-            self._socket_path = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX), SOCKET_NAME)
-        self._socket_path.unlink(missing_ok=True)
 
     def _wait_until_ready(self, deadline_s: float, until_loaded: bool) -> None:
         assert self._process is not None

@@ -139,7 +139,10 @@ class PeriodicTask:
                 self.errors += 1
                 self._successes, self.is_leader = 0, False
                 self.reset()
-                self._problems.log_retry(logger, self.name, error)
+                expected = isinstance(error, AggregatorError)
+                if self._problems.is_new(str(error) if expected else repr(error)):
+                    text = "%s failed and will be retried: %s"
+                    logger.warning(text, self.name, error, exc_info=not expected)
             else:
                 self._successes += 1  # in a row: a store that is full takes some writes between others
                 if self._successes >= RECOVERED_RUNS and self._problems.clear():

@@ -17,7 +17,7 @@ from aggregator.analysis.source import (
     spelled_as,
     with_source,
 )
-from aggregator.app import load_outlets
+from aggregator.app import read_outlets
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError
 from aggregator.provenance.directory import families_among
@@ -105,7 +105,7 @@ def outlets_file(tmp_path: Path) -> Iterator[Path]:
 def test_a_file_names_outlets_groups_and_own_ones(outlets_file: Path) -> None:
     """Its sources are one outlet in any spelling, its groups are families, its own outlets are ours."""
     outlets_file.write_text(OUTLETS)
-    load_outlets(Settings(outlets_file=str(outlets_file)))
+    name_outlets(read_outlets(Settings(outlets_file=str(outlets_file))))
 
     for source in ("Quay  wire", "in.quay.example", "CA.quay.example", "quay.example", "www2.quay.example"):
         assert outlet_name(source) == "Quay Wire" and outlet_key(source) == "quay wire"
@@ -132,6 +132,6 @@ def test_a_faulty_file_of_outlets_is_one_sentence(outlets_file: Path, content: s
     """It names the setting, the file and what is wrong."""
     outlets_file.write_text(content)
     with pytest.raises(ConfigurationError, match=problem) as failed:
-        load_outlets(Settings(outlets_file=str(outlets_file)))
+        read_outlets(Settings(outlets_file=str(outlets_file)))
 
     assert str(failed.value).count("outlets_file: ") == 1

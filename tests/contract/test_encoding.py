@@ -16,7 +16,6 @@ from aggregator.contract.encoding import (
     article_out,
     article_ref,
     hamming_class,
-    to_datetime,
     to_datetime_or_none,
     verdict_out,
 )
@@ -31,6 +30,7 @@ from aggregator.domain import (
     article_number_at,
 )
 from aggregator.settings import Settings
+from aggregator.time_units import to_datetime
 from aggregator_client import wire
 from tests.support.factories import START_MS
 

@@ -8,7 +8,7 @@ from aiohttp import web
 from aggregator.app import Service
 from aggregator.contract import requests, responses
 from aggregator.contract.decoding import ErrorCollector, to_single_line
-from aggregator.contract.encoding import fields_of, to_datetime
+from aggregator.contract.encoding import fields_of
 from aggregator.events.desks import Desk, time_zone
 from aggregator.events.webhooks.mail import validate_mail_address
 from aggregator.events.webhooks.sender import validate_url
@@ -16,6 +16,7 @@ from aggregator.events.webhooks.subscriptions import Subscription
 from aggregator.http.app_keys import BASE_PATH, SERVICE, caller_id, caller_name
 from aggregator.http.endpoint import created
 from aggregator.http.handlers.webhooks import target_response
+from aggregator.time_units import to_datetime
 
 LIST_FIELDS = ("terms", "without", "sources", "languages")
 

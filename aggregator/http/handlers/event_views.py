@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from aggregator.analysis.source import outlet_name
 from aggregator.app import Service
 from aggregator.contract import responses
-from aggregator.contract.encoding import article_ref, fields_of, to_datetime
+from aggregator.contract.encoding import article_ref, fields_of
 from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.dedup.wording import has_text
 from aggregator.domain import ArticleRecord, TimeBasis
@@ -33,6 +33,7 @@ from aggregator.events.figures import Figure, Said, figures_in, figures_over_tim
 from aggregator.events.selection import RankedStory, growth, is_handled, severity
 from aggregator.events.storylines import Development, developments, sample_items
 from aggregator.http.app_keys import SERVICE
+from aggregator.time_units import to_datetime
 from aggregator_client import wire
 
 

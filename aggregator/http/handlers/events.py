@@ -28,7 +28,7 @@ from aggregator.http.endpoint import parse_pairs
 from aggregator.http.handlers import event_views
 from aggregator.http.handlers.event_views import load_storyline
 from aggregator.queries.search import ResultKey
-from aggregator.time_units import HOUR_MS
+from aggregator.time_units import HOUR_MS, to_datetime
 from aggregator_client.wire import ActedOut, EventDetailOut, EventsOut, LearningOut
 
 Key = TypeVar("Key")
@@ -84,7 +84,7 @@ async def get_day(service: Service, date: str, query: requests.DayQuery) -> resp
     """List the events of a day of a time zone. Most items of the day first."""
     day, now_ms = await day_of(service, query, date), service.clock()
     events = await load_period(service, query.watch, day.start_ms, day.end_ms)
-    start, end = encoding.to_datetime(day.start_ms), encoding.to_datetime(day.end_ms)
+    start, end = to_datetime(day.start_ms), to_datetime(day.end_ms)
     return responses.DayOut(day.date, start, end, [event_views.event_out(event, now_ms) for event in events])
 
 
@@ -180,9 +180,7 @@ def _user(request: web.Request) -> str:
 
 
 def _read_mark_out(mark: ReadMark) -> responses.ReadMarkOut:
-    return responses.ReadMarkOut(
-        encoding.to_datetime(mark.looked_ms) if mark.looked_ms else None, list(mark.seen)
-    )
+    return responses.ReadMarkOut(to_datetime(mark.looked_ms) if mark.looked_ms else None, list(mark.seen))
 
 
 async def build_filter(desks: Desks, query: requests.EventFilterQuery) -> EventFilter:

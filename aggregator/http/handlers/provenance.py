@@ -10,7 +10,7 @@ from aiohttp import web
 
 from aggregator.app import Service
 from aggregator.contract import responses as out
-from aggregator.contract.encoding import article_ref, fields_of, to_datetime, to_datetime_or_none
+from aggregator.contract.encoding import article_ref, fields_of, to_datetime_or_none
 from aggregator.contract.requests import SourcesQuery, SourceTrustIn
 from aggregator.events.detection.numbers import independent, times_of
 from aggregator.events.event import Event
@@ -20,7 +20,7 @@ from aggregator.provenance.directory import families_among, select
 from aggregator.provenance.lineage import Changes, Lineage, Step, TextChanges, describe
 from aggregator.provenance.queries import EventProvenance, OutletEntry
 from aggregator.provenance.statistics import SourcesReport, SourceStatistics
-from aggregator.time_units import MINUTE_MS
+from aggregator.time_units import MINUTE_MS, to_datetime
 
 TEXT_FIELDS = tuple(field.name for field in dataclasses.fields(TextChanges))
 

@@ -9,13 +9,14 @@ from aiohttp import web
 
 from aggregator.app import Service
 from aggregator.contract import requests, responses
-from aggregator.contract.encoding import fields_of, to_datetime, to_datetime_or_none
+from aggregator.contract.encoding import fields_of, to_datetime_or_none
 from aggregator.errors import Conflict
 from aggregator.events.webhooks.sender import validate_url
 from aggregator.events.webhooks.subscriptions import Subscription
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.endpoint import created
 from aggregator.http.handlers.events import canonical_query_string, parse_filter
+from aggregator.time_units import to_datetime
 
 
 async def post(request: web.Request, service: Service, body: requests.WebhookIn) -> web.Response:

@@ -10,7 +10,6 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from aggregator.analysis.source import outlet_name
-from aggregator.contract.encoding import to_datetime
 from aggregator.dedup.wording import has_text
 from aggregator.events.days import edited, is_split_off
 from aggregator.events.detection.numbers import end_of, headline_times, items_within
@@ -18,6 +17,7 @@ from aggregator.events.event import newest_figures, title_of
 from aggregator.events.newsroom import is_split
 from aggregator.events.selection import since_handled
 from aggregator.provenance.lineage import describe
+from aggregator.time_units import to_datetime
 
 
 def safe_url(url: str) -> str:

@@ -190,23 +190,15 @@ class CandidateRecord:
     text_hash: bytes
     sketch: Sketch
     _space: str
-    _row: RecordRow | None
+    _row: RecordRow | None = None
     _texts: TextFields | None = None
     _record: ArticleRecord | None = None
 
     @classmethod
     def of(cls, record: ArticleRecord) -> CandidateRecord:
         """A record that is decoded already."""
-        return cls(
-            record.number,
-            record.fingerprint,
-            record.text_hash,
-            record.sketch,
-            record.space,
-            None,
-            None,
-            record,
-        )
+        fields = record.number, record.fingerprint, record.text_hash, record.sketch, record.space
+        return cls(*fields, _record=record)
 
     @property
     def texts(self) -> ArticleRecord | TextFields:
@@ -263,8 +255,3 @@ def _decode_candidates(stored: Sequence[tuple[bytes, str, int]]) -> list[Candida
         )
         for (_, space, number), row, sample, own_marks in zip(stored, rows, samples, marks, strict=True)
     ]
-
-
-def decode_summaries(stored: Sequence[tuple[bytes, str, int]]) -> list[CandidateRecord]:
-    """As ``decode_candidates`` without sketches and figures, for what is ranked by terms."""
-    return [CandidateRecord.of(decode_record_summary(*item)) for item in stored]

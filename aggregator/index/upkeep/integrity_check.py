@@ -76,15 +76,7 @@ class _IntegrityCheck:
         self._space = space
         self._now_ms = now_ms
         self._report = IntegrityReport(space)
-        self._tags: tuple[bytes, ...] = ()
-        # Rows of the records, ascending by number.
-        self._numbers: Numbers = np.empty(0, np.uint64)
-        self._fingerprints: Numbers = np.empty(0, np.uint64)
-        self._sketch_keys: Numbers = np.empty((0, 0), np.uint64)
-        self._term_keys: Numbers = np.empty((0, 0), np.uint64)
         self._unknown: list[Numbers] = []
-        # Whether each record has its posting in each block: (blocks, records).
-        self._seen = np.zeros((0, 0), bool)
         # By segment and width of sketch buckets, the postings in them.
         self._postings_by_width: Counter[tuple[bytes, int]] = Counter()
         # By bound number, whether it may share the postings of an exact copy.
@@ -97,6 +89,7 @@ class _IntegrityCheck:
         floor = self._index.retention.stable_floor(stack)
         end = article_number_at(self._now_ms - MINUTE_MS)
         await self._read_records()
+        # Whether each record has its posting in each block: (blocks, records).
         self._seen = np.zeros((len(PLAN.widths), len(self._numbers)), bool)
         for tag in self._tags:
             async for found in self._store.scan_batches(tag):
@@ -132,6 +125,7 @@ class _IntegrityCheck:
                     continue
                 rows[number] = record.fingerprint, list(keys.wording_keys(record)), keys.index_keys(record)
         numbers = sorted(rows)
+        # Ascending by number.
         self._numbers = np.array(numbers, np.uint64)
         self._fingerprints = np.array([rows[n][0] for n in numbers], np.uint64)
         self._sketch_keys = _padded([rows[n][1] for n in numbers])

@@ -6,10 +6,10 @@ import dataclasses
 import json
 from datetime import UTC, datetime, timedelta
 
-from aggregator.contract.encoding import to_datetime
 from aggregator.contract.responses import encode
 from aggregator.events.event import EditorAction
 from aggregator.http.handlers.event_views import event_detail_out, event_out
+from aggregator.time_units import to_datetime
 from aggregator_client.wire import EventDetailOut, EventOut
 from tests.support.factories import EVENT_MS, event
 

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from aggregator.contract.encoding import to_datetime
 from aggregator.errors import Conflict
 from aggregator.events.detection.model import LearningStatus
 from aggregator.events.detection.top_stories import TopStory
+from aggregator.time_units import to_datetime
 from tests.support.factories import EVENT_MS, event
 from tests.support.fake_service import START_MS, Client, FakeService
 

@@ -11,11 +11,10 @@ import feedparser  # no stubs
 import pytest
 
 from aggregator.app import Service, open_service
-from aggregator.contract.encoding import to_datetime
 from aggregator.events.desks import Desk
 from aggregator.events.event import EditorAction, Note
 from aggregator.settings import Settings
-from aggregator.time_units import DAY_MS, HOUR_MS
+from aggregator.time_units import DAY_MS, HOUR_MS, to_datetime
 from tests.http.handlers.test_search import client, service
 from tests.support.factories import commit_event, event
 from tests.support.fake_service import Client, serving

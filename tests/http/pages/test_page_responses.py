@@ -15,7 +15,6 @@ from aiohttp import web
 
 from aggregator.analysis.source import name_outlets
 from aggregator.app import Service, open_service
-from aggregator.contract.encoding import to_datetime
 from aggregator.errors import StoreUnavailable
 from aggregator.events.detection.model import LearnedHistory
 from aggregator.events.event import ChosenHeadline, EditorAction, Note
@@ -23,7 +22,7 @@ from aggregator.events.repository import LEARNING_KEY
 from aggregator.http.pages import rendered, report
 from aggregator.settings import Settings
 from aggregator.store.base import Put
-from aggregator.time_units import DAY_MS, HOUR_MS, format_rfc3339
+from aggregator.time_units import DAY_MS, HOUR_MS, format_rfc3339, to_datetime
 from tests.support.factories import commit_event, event, story
 from tests.support.fake_service import Client, serving
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from aggregator.app import Service, open_service
-from aggregator.contract.encoding import to_datetime
 from aggregator.http.pages import MAX_CACHED_MS
 from aggregator.settings import Settings
+from aggregator.time_units import to_datetime
 from tests.support.factories import EVENT_MS, commit_event, event
 from tests.support.fake_service import Client, serving
 

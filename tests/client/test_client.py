@@ -464,3 +464,11 @@ async def test_a_backfilling_client_fires_no_event(backfill: bool) -> None:
         events = (await client.events()).events
 
     assert len(events) == (0 if backfill else 1)
+
+
+def test_help_of_the_blocking_client_shows_what_the_methods_do() -> None:
+    """``help(SyncClient.submit)`` is read before the documents; a reference to ``Client`` answers nothing."""
+    documented = {name: member for name, member in vars(SyncClient).items() if name in vars(Client)}
+
+    assert SyncClient.submit.__doc__ == Client.submit.__doc__
+    assert [name for name, member in documented.items() if "See ``Client" in (member.__doc__ or "")] == []

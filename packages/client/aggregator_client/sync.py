@@ -148,3 +148,8 @@ class SyncClient(AbstractContextManager["SyncClient"]):
         if os.getpid() != self._process:  # its thread is not here
             raise RuntimeError("The client was created before this process was forked; create a new one.")
         return asyncio.run_coroutine_threadsafe(make_call(), self._loop).result()
+
+
+for _name, _member in vars(SyncClient).items():  # help() shows what ``Client`` says
+    if (_member.__doc__ or "").startswith("See "):
+        _member.__doc__ = getattr(Client, _name).__doc__

@@ -36,11 +36,9 @@ def _meaning(hint: Any) -> str:
     return next(filter(None, found), "")
 
 
-def _meanings(kind: type) -> dict[str, str]:
-    return {name: _meaning(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
-
-
-_DocumentedMeta.__slots__ = property(_meanings)  # type: ignore[attr-defined]  # pydoc reads it
+_DocumentedMeta.__slots__ = property(  # type: ignore[attr-defined]  # pydoc reads it
+    lambda kind: {name: _meaning(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
+)
 
 
 def doc(description: str, *examples: Any, **limits: Any) -> Meta:

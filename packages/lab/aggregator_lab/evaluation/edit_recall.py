@@ -114,10 +114,9 @@ def format_table(results: list[EditResult]) -> str:
 
 
 def _format_share(result: EditResult) -> str:
-    share = result.share
-    if share is None:
+    if result.share is None:
         return "-"
-    return f"{share:.1%}{'!' if share < TARGETS[result.edit] else ''}"
+    return f"{result.share:.1%}{'!' if result.share < TARGETS[result.edit] else ''}"
 
 
 def plant_copies(

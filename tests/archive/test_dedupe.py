@@ -347,7 +347,7 @@ def test_a_truncated_file_is_an_error(name: str, tmp_path: Path, capsys: pytest.
     assert run(tmp_path / "out", tmp_path / name) == 1
     bad = read_lines(tmp_path / "out" / "bad_rows.jsonl")
     assert "gzip data is damaged or truncated from here on" in bad[-1]["reason"]
-    assert f"{len(bad)} rows left out" in capsys.readouterr().err
+    assert f"{rows.counted(len(bad), 'row')} left out" in capsys.readouterr().err
 
 
 def test_parquet_in_and_out(tmp_path: Path) -> None:
@@ -373,7 +373,10 @@ def test_a_run_replaces_the_tables_of_an_earlier_one(
     source, out = write_lines(tmp_path / "a.jsonl", archive_rows()), tmp_path / "out"
     assert run(out, source, "--format", "parquet") == run(out, source, "--format", "parquet") == 0
     assert run(out, source) == 2
-    assert f"out: {out / 'pairs.parquet'} is not a result that this run replaces; " in capsys.readouterr().err
+    said = (
+        f"out: {out / 'pairs.parquet'} is not a result that this run replaces; repeat --format parquet, move"
+    )
+    assert said in capsys.readouterr().err
     for table in TABLES:
         (out / f"{table}.parquet").unlink()
     assert run(out, source) == 0

@@ -303,7 +303,7 @@ def test_an_invalid_line_costs_no_other(
 
     assert list(read_rows([str(path)])) == [{"id": "a"}, {"id": "b"}]
     err = capsys.readouterr().err
-    assert f"1 rows left out, the first: {path}, row 2: " in err and message in err
+    assert f"1 row left out, the first: {path}, row 2: " in err and message in err
     path.write_bytes(invalid + b"\n")
     with pytest.raises(InvalidInput, match=r"rows\.jsonl, row 1: .*" + message):
         list(read_rows([str(path)]))

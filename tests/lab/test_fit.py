@@ -284,7 +284,7 @@ def test_an_invalid_line_costs_no_other(
     fitted = fit_file([path], "en", tmp_path / "en.model", SMALL)
 
     assert fitted.model.metadata["articles"] == len(CORPUS)
-    assert f"1 rows left out, the first: {path}, row {len(CORPUS) + 1}: " in capsys.readouterr().err
+    assert f"1 row left out, the first: {path}, row {len(CORPUS) + 1}: " in capsys.readouterr().err
 
 
 def test_missing_corpus_and_unwritable_target_are_refused(tmp_path: Path) -> None:

@@ -89,8 +89,9 @@ def check_out_dir(job: Job) -> None:
         if path.resolve() in inputs:
             raise InvalidInput(f"out: the input {path} has the name of a result; choose another --out.")
         if path not in replaced:
+            how = f"repeat --format {path.suffix[1:]}, move it" if replaced else "move it"
             raise InvalidInput(
-                f"out: {path} is not a result that this run replaces; move it, or choose another --out."
+                f"out: {path} is not a result that this run replaces; {how}, or choose another --out."
             )
 
 
@@ -109,20 +110,7 @@ def prepare_work_dir(job: Job, *, fresh: bool) -> bool:
             (job.work_dir / name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(f"{job.out_dir} cannot be written: {error.strerror}.") from None
-    return _can_resume(job)
-
-
-def discard_empty_work(job: Job) -> None:
-    """Delete the directories of a run that ended before its first block was encoded."""
-    if not any((job.work_dir / "chunks").glob("*.npz")):
-        shutil.rmtree(job.work_dir, ignore_errors=True)
-        with suppress(OSError):  # missing, or holds other files
-            job.out_dir.rmdir()
-
-
-def _can_resume(job: Job) -> bool:
-    file = job.work_dir / "job.json"
-    now = json.loads(json.dumps(job.identity()))
+    file, now = job.work_dir / "job.json", json.loads(json.dumps(job.identity()))
     if not file.exists():
         write_bytes(file, json.dumps(now).encode())
         return False
@@ -132,3 +120,11 @@ def _can_resume(job: Job) -> bool:
             "choose another --out, or discard it with --fresh."
         )
     return True
+
+
+def discard_empty_work(job: Job) -> None:
+    """Delete the directories of a run that ended before its first block was encoded."""
+    if not any((job.work_dir / "chunks").glob("*.npz")):
+        shutil.rmtree(job.work_dir, ignore_errors=True)
+        with suppress(OSError):  # missing, or holds other files
+            job.out_dir.rmdir()

@@ -91,15 +91,12 @@ def preview(rows: Iterable[Row], rule: BurstRule, span_ms: int) -> list[Preview]
             detector.observe(item, item.arrived_ms)
             events.update((c.event.id, Event.of(c.event)) for c in detector.drain_changes())
     since_ms = until_ms - span_ms
-    return [
-        Preview(r.sensitivity, since_ms, until_ms, _alerts_since(events.values(), since_ms))
-        for r, events in zip(rules, fired, strict=True)
-    ]
-
-
-def _alerts_since(events: Iterable[DetectedEvent], since_ms: int) -> tuple[DetectedEvent, ...]:
-    recent = [event for event in events if event.detected_at_ms >= since_ms]
-    return tuple(sorted(recent, key=lambda event: (event.detected_at_ms, event.id)))
+    previews = []
+    for r, events in zip(rules, fired, strict=True):
+        recent = [event for event in events.values() if event.detected_at_ms >= since_ms]
+        recent.sort(key=lambda event: (event.detected_at_ms, event.id))
+        previews.append(Preview(r.sensitivity, since_ms, until_ms, tuple(recent)))
+    return previews
 
 
 def read_items(

@@ -136,9 +136,14 @@ def parse_rows(
             yield result
     finally:  # also if the caller needs no more
         if invalid and parsed and report:
-            print(f"{invalid:,} rows left out, the first: {first}", file=sys.stderr)
+            print(f"{counted(invalid, 'row')} left out, the first: {first}", file=sys.stderr)
     if invalid and not parsed:
         raise InvalidInput(first)
+
+
+def counted(count: int, noun: str) -> str:
+    """The number and its noun: 1 row, 2,000 rows."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def read_rows(files: Sequence[str], columns: Columns = (), report: bool = True) -> Iterator[dict[str, Any]]:

@@ -318,7 +318,7 @@ def test_rows_that_are_left_out_are_reported_and_no_failure(
     file.write_text(json.dumps(dated) + "\nnot an article\n", encoding="utf-8")
 
     assert run(*command, str(file)) == 0
-    assert f"1 rows left out, the first: {file}, row 2: The row is not JSON" in capsys.readouterr().err
+    assert f"1 row left out, the first: {file}, row 2: The row is not JSON" in capsys.readouterr().err
     file.write_text("not an article\n", encoding="utf-8")
     assert run(*command, str(file)) == 2
 

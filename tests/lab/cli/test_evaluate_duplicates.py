@@ -40,8 +40,8 @@ def test_duplicates_are_counted(articles: str, capsys: pytest.CaptureFixture[str
         "source": "all", "lang": "", "articles": 3, "duplicates": 1, "dropped": 1, "wrong": 0,
         "wrong_share": 0.0,
     }  # fmt: skip
-    assert "1 rows left out, the first" in captured.err
-    assert "1 rows left out whose id or text occurred before" in captured.err
+    assert "1 row left out, the first" in captured.err
+    assert "1 row left out whose id or text occurred before" in captured.err
 
     assert run("evaluate", "duplicates", "--max", "2", "--policy", "hamming", articles) == 0
     assert "duplicates by policy hamming" in capsys.readouterr().out

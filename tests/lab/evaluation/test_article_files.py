@@ -26,10 +26,10 @@ def test_every_format_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
     assert [a.text or a.title for a in read_articles([str(lines), str(table)])] == ["x", "t", "z"]
     invalid, repeated = capsys.readouterr().err.splitlines()
-    assert invalid.startswith(f"1 rows left out, the first: {lines}, row 2: The row is not JSON")
-    assert repeated == "1 rows left out whose id or text occurred before"
+    assert invalid.startswith(f"1 row left out, the first: {lines}, row 2: The row is not JSON")
+    assert repeated == "1 row left out whose id or text occurred before"
     assert len(read_articles([str(lines), str(table)], limit=2)) == 2
-    assert "1 rows left out, the first" in capsys.readouterr().err
+    assert "1 row left out, the first" in capsys.readouterr().err
 
 
 def test_files_without_articles_are_an_error(tmp_path: Path) -> None:

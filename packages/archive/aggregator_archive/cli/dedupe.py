@@ -21,6 +21,7 @@ from aggregator_archive.input_check import check_inputs
 from aggregator_archive.job import Job, check_out_dir, discard_empty_work, prepare_work_dir
 from aggregator_archive.output import write_results
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
+from aggregator_archive.rows import counted
 
 SMALL_INPUT_BYTES = 1_000_000  # processes would take longer to start
 
@@ -122,12 +123,12 @@ def _print_summary(summary: dict[str, Any], job: Job) -> None:
             numbers = " ".join(f"{row[name]:>10,}" for name in ("articles", "in_clusters", "removed"))
             print(f"{row['words']:>12} {numbers}")
     for cut in summary["cuts"]:
-        removed = f"{cut['links_cut']:,} links removed"
+        removed = f"{counted(cut['links_cut'], 'link')} removed"
         print(f"split: a component of {cut['articles']:,} texts, {removed}", file=sys.stderr)
     if not (summary["articles"] or summary["bad_rows"]):
         print("the input has no rows, so the results are empty", file=sys.stderr)
     if bad := summary["bad_rows"]:
-        print(f"{bad:,} rows left out, the first: {summary['first_bad_row']}", file=sys.stderr)
+        print(f"{counted(bad, 'row')} left out, the first: {summary['first_bad_row']}", file=sys.stderr)
     if names := ", ".join(summary["text_columns"]):
         print(f"columns with values of no common type became text: {names}", file=sys.stderr)
     if problem := repeated_ids_problem(summary["repeated_ids"], "id, file and row"):
@@ -140,8 +141,9 @@ def _print_summary(summary: dict[str, Any], job: Job) -> None:
     if (bare := summary["articles"] - summary["rows_with_text"]) and not job.by_headline:
         print(f"rows without a text or html: {bare:,}; removed only with --by-headline", file=sys.stderr)
     print(
-        f"{summary['articles']:,} articles, {summary['clusters']:,} clusters, {summary['removed']:,} "
-        f"duplicates removed; {summary['total_seconds']:.1f} s ({summary['articles_per_second']:,.0f}/s), "
-        f"peak memory {summary['peak_memory_gb']:.2f} GB; {job.out_dir}",
+        f"{counted(summary['articles'], 'article')}, {counted(summary['clusters'], 'cluster')}, "
+        f"{counted(summary['removed'], 'duplicate')} removed; {summary['total_seconds']:.1f} s "
+        f"({summary['articles_per_second']:,.0f}/s), peak memory {summary['peak_memory_gb']:.2f} GB; "
+        f"{job.out_dir}",
         file=sys.stderr,
     )

@@ -24,7 +24,7 @@ from aggregator_archive.job import Job, RepresentativeRule, prepare_work_dir
 from aggregator_archive.notebook.tables import Columns, article_fields, span_ms
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
 from aggregator_archive.representatives import choose_representatives
-from aggregator_archive.rows import ARTICLE_FIELDS, CONTENT_FIELDS, blocks_of_rows
+from aggregator_archive.rows import ARTICLE_FIELDS, CONTENT_FIELDS, blocks_of_rows, counted
 
 POLICIES = ("verified", "hamming")
 RESULT_COLUMNS = ("group", "verdict", "original", "original_row", "distance", "similarity", "problem")
@@ -105,7 +105,8 @@ class Deduplicator:
                 print(repeated, file=sys.stderr)
             problems = {bad["row"] - 1: bad["reason"] for chunk in chunks for bad in chunk["bad"]}
             for row, reason in list(problems.items())[:1]:
-                print(f"{len(problems):,} rows left out, the first: row {row + 1}: {reason}", file=sys.stderr)
+                said = f"{counted(len(problems), 'row')} left out, the first: row {row + 1}: {reason}"
+                print(said, file=sys.stderr)
             if (bare := int((result.columns.has_text == 0).sum())) and not job.by_headline:
                 print(f"rows without a text, none a duplicate: {bare:,} (by_headline)", file=sys.stderr)
             labels, originals = result.labels.tolist(), choose_representatives(result, job).copy_of.tolist()

@@ -13,7 +13,7 @@ from pathlib import Path
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_archive.dates import DateCounts
-from aggregator_archive.rows import Columns, parse_article, parse_rows
+from aggregator_archive.rows import Columns, counted, parse_article, parse_rows
 
 
 def read_articles(files: Sequence[str], columns: Columns = (), limit: int | None = None) -> list[Article]:
@@ -35,7 +35,7 @@ def read_articles(files: Sequence[str], columns: Columns = (), limit: int | None
     if not articles:
         raise InvalidInput(f"{', '.join(files)}: no articles found.")
     if repeated:
-        print(f"{repeated:,} rows left out whose id or text occurred before", file=sys.stderr)
+        print(f"{counted(repeated, 'row')} left out whose id or text occurred before", file=sys.stderr)
     dates.report()
     return list(articles.values())
 

@@ -3,7 +3,8 @@
 **Term profile**: the 40 heaviest index terms; articles are compared by the cosine of their profiles. Terms
 are equal by their first ``PREFIX_CHARS`` characters (Can et al. 2008), the stored ones by their first
 ``SHORT_PREFIX_CHARS`` too, for inflections that change the stem (docs/decisions/0035-term-profile.md). The 24
-heaviest are stored as strings with weights, the minor terms by ``encode_minor_terms``.
+heaviest are stored as strings with weights, the minor terms by ``encode_minor_terms``. ``calendar_terms``
+weigh nothing: a horoscope and a TV guide of one day have no other term in common.
 
 **Story terms**, from which events are detected: the headline's terms with weight 1, and those of the first
 ``OPENING_UNITS`` words of the text that are among the heaviest, with weight ``OPENING_WEIGHT``.
@@ -14,7 +15,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from itertools import chain
 from operator import itemgetter
 
 import numpy as np
@@ -25,7 +25,7 @@ from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.lexicon import table
 from aggregator.analysis.text.markup import addresses
 from aggregator.analysis.text.normalization import core_headline
-from aggregator.domain import WeightedTerms
+from aggregator.domain import Analysis, ArticleRecord, WeightedTerms
 
 MINOR_TERMS = 16
 LEAD_TERMS = 10
@@ -43,8 +43,7 @@ _HASH_BITS = 16
 _SHORT_PREFIX = 1 << _HASH_BITS  # added to the hash of a short prefix, to keep it apart from the others
 _MAX_SHARE = 255
 
-# The stored terms of an article, and the encoded rest of its profile.
-TermProfile = tuple[WeightedTerms, bytes]
+TermProfile = Analysis | ArticleRecord  # by its ``terms`` and ``minor_terms``
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
@@ -65,29 +64,27 @@ def encode_minor_terms(stored: WeightedTerms, minor: WeightedTerms, lead: Collec
 
 def profile_weights(profile: TermProfile) -> list[tuple[str, float]]:
     """The stored terms and their weights in the profile, > 0; heaviest first, so that leading terms are."""
-    terms, encoded = profile
-    lead = int.from_bytes(encoded[:_LEAD_BYTES], "little")
-    factors = (LEAD_FACTOR if lead >> at & 1 else 1.0 for at in range(len(terms)))
-    weighted = [(t, w**WEIGHT_EXPONENT * factor) for (t, w), factor in zip(terms, factors, strict=True)]
+    lead, counted = int.from_bytes(profile.minor_terms[:_LEAD_BYTES], "little"), subject_terms(profile)
+    factors = (LEAD_FACTOR if lead >> at & 1 else 1.0 for at in range(len(profile.terms)))
+    weighted = [
+        (term, weight**WEIGHT_EXPONENT * factor)
+        for (term, weight), factor in zip(profile.terms, factors, strict=True)
+        if term in counted
+    ]
     return sorted(weighted, key=itemgetter(1), reverse=True)
+
+
+def subject_terms(profile: TermProfile) -> dict[str, float]:
+    """The stored terms that weigh something, and their weights."""
+    calendar = calendar_terms(profile.lang)
+    return {term: weight for term, weight in profile.terms if term not in calendar}
 
 
 def cosines(subject: TermProfile, others: Sequence[TermProfile]) -> FloatArray:
     """Cosine of one profile with each of several, (n,) in 0..1; 0 where either is empty."""
-    hashes, weights, owners = _flatten([subject, *others])
-    bits = _HASH_BITS + 1
-    keys, at = np.unique(owners << bits | hashes, return_inverse=True)  # equal prefixes of a profile are one
-    weights = np.bincount(at, weights, len(keys)).astype(np.float64, copy=False)
-    hashes, owners = keys & ((1 << bits) - 1), keys >> bits
-    own = owners == 0
-    weight_of_hash = np.zeros(2 * _SHORT_PREFIX)
-    weight_of_hash[hashes[own]] = weights[own]
-    count = len(others) + 1
-    products = np.bincount(owners, weight_of_hash[hashes] * weights, count)
-    norms = np.sqrt(np.bincount(owners, weights * weights, count))
-    scales = norms[1:] * norms[0]
-    found: FloatArray = np.divide(products[1:], scales, out=np.zeros(len(others)), where=scales > 0)
-    return np.minimum(found, 1.0)
+    vectors = unit_vectors([subject, *others])
+    found: FloatArray = np.minimum(vectors[1:] @ vectors[0], 1.0)
+    return found
 
 
 def unit_vectors(profiles: Sequence[TermProfile]) -> FloatArray:
@@ -96,23 +93,24 @@ def unit_vectors(profiles: Sequence[TermProfile]) -> FloatArray:
     columns, at = np.unique(hashes, return_inverse=True)
     rows = np.zeros((len(profiles), len(columns)))
     np.add.at(rows, (owners, at), weights)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
     found: FloatArray = np.divide(rows, norms, out=rows, where=norms > 0)
     return found
 
 
 def _flatten(profiles: Sequence[TermProfile]) -> tuple[IntArray, FloatArray, IntArray]:
     """Return hash and weight of every prefix, and the position of its profile; all (n,)."""
-    stored_counts = np.array([len(terms) for terms, _ in profiles], np.int64)
-    minor_counts = np.array([max(0, len(data) - _HEAD_BYTES) // 2 for _, data in profiles], np.int64)
-    stored = list(chain.from_iterable(map(itemgetter(0), profiles)))
-    hashes = np.fromiter(map(_hashes, map(itemgetter(0), stored)), np.int64, len(stored))
-    weights = np.fromiter(map(itemgetter(1), stored), np.float64, len(stored))
-    minor_hashes = np.frombuffer(b"".join([data[_HEAD_BYTES:] for _, data in profiles]), "<u2")
-    heads = b"".join([data[:_HEAD_BYTES] or bytes(_HEAD_BYTES) for _, data in profiles])
+    encoded = [profile.minor_terms for profile in profiles]
+    stored_counts = np.array([len(profile.terms) for profile in profiles], np.int64)
+    minor_counts = np.array([max(0, len(data) - _HEAD_BYTES) // 2 for data in encoded], np.int64)
+    stored = [(p.terms, calendar_terms(p.lang)) for p in profiles]
+    hashes = np.array([_hashes(term) for terms, _ in stored for term, _ in terms], np.int64)
+    weights = np.array([0.0 if t in calendar else w for terms, calendar in stored for t, w in terms])
+    minor_hashes = np.frombuffer(b"".join([data[_HEAD_BYTES:] for data in encoded]), "<u2")
+    heads = b"".join([data[:_HEAD_BYTES] or bytes(_HEAD_BYTES) for data in encoded])
     head_rows = np.frombuffer(heads, np.uint8).reshape(-1, _HEAD_BYTES)
     shares = head_rows[:, _LEAD_BYTES] / _MAX_SHARE
-    lasts = np.array([terms[-1][1] if terms else 0.0 for terms, _ in profiles])
+    lasts = np.array([terms[-1][1] if terms else 0.0 for terms, _ in stored])
     stored_owners, stored_ranks = _ranks(stored_counts)
     owners, ranks = _ranks(minor_counts)
     minor_weights = lasts[owners] * shares[owners] ** ((ranks + 1) / minor_counts[owners])
@@ -143,8 +141,10 @@ def _hashes(term: str) -> int:
 
 @lru_cache(maxsize=64)
 def calendar_terms(lang: str) -> frozenset[str]:
-    """The terms of weekdays, months and the like in a language."""
-    return frozenset(term for word in table("calendar", lang) for term in tokenizer.tokenize(word, lang))
+    """The terms of weekdays, months and the like in a language, and the numbers of days and years."""
+    days = (form for day in range(1, 32) for form in (str(day), f"{day:02}"))
+    words = [term for word in table("calendar", lang) for term in tokenizer.tokenize(word, lang)]
+    return frozenset((*words, *days, *map(str, range(1900, 2100))))
 
 
 def story_terms(title: str, lang: str, terms: WeightedTerms, mask: int) -> tuple[tuple[str, float], ...]:

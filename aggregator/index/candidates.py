@@ -203,7 +203,7 @@ class RelatedLookup:
     async def find(self, article: Analysis | ArticleRecord, id_: str) -> RelatedCandidates:
         """The articles that are near by bits or share terms that are rare in the index: one round trip."""
         probe = self._lookup.probe(article, id_)
-        space, profile = probe.space, profile_weights((article.terms, article.minor_terms))
+        space, profile = probe.space, profile_weights(article)
         hashes = [keys.term_hash(term) for term, _ in profile]
         block_buckets = keys.block_buckets(b"", [probe.probe_plan])
         term_buckets = keys.term_buckets(b"", hashes)
@@ -257,9 +257,7 @@ class RelatedLookup:
                 continue
             pointer = decode_pointer(state) if state else record
             live.append((record, (pointer.id, pointer.first_version)))
-        similarities = cosines(
-            (subject.terms, subject.minor_terms), [(record.terms, record.minor_terms) for record, _ in live]
-        )
+        similarities = cosines(subject, [record for record, _ in live])
         return [
             Candidate(
                 record,

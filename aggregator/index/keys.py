@@ -47,8 +47,7 @@ _HASH_BITS = 36
 
 def index_keys(article: Analysis | ArticleRecord) -> list[int]:
     """Hashes of the terms that an article is indexed under."""
-    profile = profile_weights((article.terms, article.minor_terms))
-    return [term_hash(term) for term, _ in profile[:INDEXED_TERMS]]
+    return [term_hash(term) for term, _ in profile_weights(article)[:INDEXED_TERMS]]
 
 
 def wording_keys(article: Analysis | ArticleRecord, count: int = MAX_SKETCH_KEYS) -> tuple[int, ...]:

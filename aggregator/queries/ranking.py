@@ -117,7 +117,7 @@ def choose(
     most = max(limit, POOL * limit // max(1, len(interests)))
     pool = [(*each, interest) for interest, own in enumerate(interests) for each in distinct(own)[:most]]
     once = [shown_once(found.group, found.record) for _, found, _ in pool]
-    vectors = unit_vectors([(f.record.terms, f.record.minor_terms) for _, f, _ in pool if diversity])
+    vectors = unit_vectors([found.record for _, found, _ in pool if diversity])
     near, places = np.zeros(len(pool)), Counter[int]()
     chosen, left = list[ScoredArticle](), list(range(len(pool)))
     while left and len(chosen) < limit:

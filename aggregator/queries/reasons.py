@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from itertools import starmap
 
+from aggregator.analysis.term_profile import subject_terms
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.morphology import stemmer
 from aggregator.domain import Analysis, ArticleRecord, RelatedItem
@@ -40,8 +41,8 @@ def shared_words(
     a: Analysis | ArticleRecord, b: ArticleRecord, rarity: Mapping[str, float] = NO_RARITY
 ) -> tuple[tuple[str, float], ...]:
     """Words of both in a headline (stems if it has none), heaviest first, and the share, 0..1, of each."""
-    weights = dict(a.terms)
-    shares = {t: weights[t] * weight * rarity.get(t, 1.0) for t, weight in b.terms if t in weights}
+    weights, others = subject_terms(a), subject_terms(b).items()
+    shares = {t: weights[t] * weight * rarity.get(t, 1.0) for t, weight in others if t in weights}
     total, spelled = sum(shares.values()), _words(b.title, b.lang) | _words(a.title, a.lang)
     words = [t for t in shares if shares[t] and (t in spelled or not stemmer(b.lang))] or shares
     heaviest = sorted(words, key=lambda term: -shares[term])[:MAX_SHARED]

@@ -134,7 +134,7 @@ class RelatedArticles:
         stored = await self._index.articles.get_many(list(read_ms))
         subjects = [subject_of(stored[id_]) for id_ in read_ms if id_ in stored]
         not_found = [id_ for id_ in read_ms if id_ not in stored]
-        vectors = unit_vectors([(s.article.terms, s.article.minor_terms) for s in subjects])
+        vectors = unit_vectors([subject.article for subject in subjects])
         interests = ranking.interests_of(vectors, [read_ms[s.id] for s in subjects])
         read = frozenset[object]().union(*(shown_once(s.group, s.article) for s in subjects))
         waiting = sorted((rank, k, i) for k, (own, _) in enumerate(interests) for rank, i in enumerate(own))
@@ -159,9 +159,8 @@ class RelatedArticles:
     async def judge(self, a: Subject, b: ArticleRecord, group: int | None) -> tuple[RelatedItem, str]:
         """``b`` (``group`` None: it is not stored) as the list of ``a`` may have it, and why it does not."""
         found, article, why_not = await self._look_up(a), a.article, ""
-        similarity = float(cosines((article.terms, article.minor_terms), [(b.terms, b.minor_terms)])[0])
-        distance = hamming_distance(article.fingerprint, b.fingerprint)
-        scored = found.score(b, group or 0, similarity, distance)
+        similarity = float(cosines(article, [b])[0])
+        scored = found.score(b, group or 0, similarity, hamming_distance(article.fingerprint, b.fingerprint))
         needed = DEFAULT_OPTIONS.needed(scored, self._min_score)
         if group is not None and group == a.group:
             why_not = "but they are copies of one article"
@@ -232,11 +231,9 @@ class RelatedArticles:
             return ()
         read_ms, numbers = self._event_members_cache.get(group, (now_ms - EVENT_MEMBERS_TTL_MS, ()))
         if not 0 <= now_ms - read_ms < EVENT_MEMBERS_TTL_MS:
-            ids = await self._members_of_event(group)
+            ids = (await self._members_of_event(group))[-MAX_EVENT_MEMBERS:]
             space = subject.article.space
-            numbers = (
-                await self._index.related.article_numbers_of(space, ids[-MAX_EVENT_MEMBERS:]) if ids else ()
-            )
+            numbers = await self._index.related.article_numbers_of(space, ids) if ids else ()
             _cache_put(self._event_members_cache, group, (now_ms, numbers))
         return numbers
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from operator import mul
 
+from aggregator.analysis.term_profile import subject_terms
 from aggregator.domain import Analysis, ArticleRecord
 
 MIN_PROBABILITY = 0.78
@@ -19,9 +20,9 @@ class RelatedEvidence:
     """What is known of two articles in one language; the same in either order.
 
     cosine    of the term profiles (``term_profile.cosines``), 0..1
-    main      cosine of the stored terms, 0..1: counts rare terms more than ``cosine``
-    shared    number of stored terms in both
-    terms     number of stored terms of the article that has fewer, 0..24
+    main      cosine of the ``subject_terms``, 0..1: counts rare terms more than ``cosine``
+    shared    number of these in both
+    terms     number of these of the article that has fewer, 0..24
     distance  of the fingerprints, in bits
     rarity    mean rarity, 0..1, in the index of the shared stored terms, by weight; 0.5 if none is shared
     days      between them, >= 0
@@ -58,15 +59,15 @@ def related_evidence(
     hours_apart: float | None = None,
 ) -> RelatedEvidence:
     """The evidence about two articles; ``rarity`` of the terms of ``a``, 1 if unknown."""
-    weights = dict(a.terms)
-    shared = [(term, weights[term], weight) for term, weight in b.terms if term in weights]
+    weights, others = subject_terms(a), subject_terms(b)
+    shared = [(term, weights[term], weight) for term, weight in others.items() if term in weights]
     main = sum([one * other for _, one, other in shared])
     rare = sum([rarity.get(term, 1.0) * one * other for term, one, other in shared])
     return RelatedEvidence(
         cosine,
         min(1.0, main),
         len(shared),
-        min(len(a.terms), len(b.terms)),
+        min(len(weights), len(others)),
         distance,
         rare / main if main else 0.5,
         abs(hours_apart or 0.0) / 24,

@@ -1,6 +1,8 @@
 """Term profiles: what is stored of them, and their cosines."""
 
 import math
+from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -18,18 +20,23 @@ from aggregator.analysis.term_profile import (
     SHORT_PREFIX_CHARS,
     SHORT_PREFIX_FACTOR,
     WEIGHT_EXPONENT,
-    TermProfile,
     cosines,
     encode_minor_terms,
     story_terms,
 )
-from aggregator.domain import Article
+from aggregator.domain import Article, ArticleRecord
+from tests.support.loaders import record
 
 WORDS = [f"{n}word" for n in range(10, 90)]  # whose prefixes and hashes differ
 WEIGHTS = st.dictionaries(st.sampled_from(WORDS), st.floats(0.01, 1.0), min_size=1, max_size=60)
 # Squared length of a stored term of weight 1, which has a short prefix too; a minor one has 1.
 STORED = 1 + SHORT_PREFIX_FACTOR**2
 LEADS = st.sets(st.sampled_from(WORDS))
+
+
+def of_terms(terms: Iterable[tuple[str, float]], minor_terms: bytes = b"") -> ArticleRecord:
+    """An article of a language without a calendar."""
+    return replace(record(0, 1), terms=tuple(terms), minor_terms=minor_terms, lang="eo")
 
 
 def test_the_encoding_is_pinned() -> None:
@@ -45,8 +52,8 @@ def test_minor_weights_fall_geometrically_to_the_last() -> None:
     """From the last stored weight; the cosine with an article of one term sees the exponent."""
     stored = [("ferry", 1.0)]
     minor = encode_minor_terms(stored, [(f"{n}minor", 0.5**n) for n in range(1, 5)], ())
-    single = [([(term, 1.0)], b"") for term in ("ferry", "1minor", "2minor", "3minor", "4minor")]
-    found = cosines((stored, minor), single)
+    single = [of_terms([(term, 1.0)]) for term in ("ferry", "1minor", "2minor", "3minor", "4minor")]
+    found = cosines(of_terms(stored, minor), single)
     expected = [1.0, *(0.5 ** (n * WEIGHT_EXPONENT) / STORED for n in range(1, 5))]
     assert found / found[0] == pytest.approx(expected, rel=0.02)
 
@@ -54,8 +61,8 @@ def test_minor_weights_fall_geometrically_to_the_last() -> None:
 def test_terms_of_the_lead_weigh_more() -> None:
     """Stored and minor ones alike."""
     stored, minor = [("ferry", 0.5), ("storm", 0.5)], [("pier", 0.5), ("captain", 0.5)]
-    profile = (stored, encode_minor_terms(stored, minor, {"storm", "captain"}))
-    single = [([(term, 1.0)], b"") for term in ("ferry", "storm", "pier", "captain")]
+    profile = of_terms(stored, encode_minor_terms(stored, minor, {"storm", "captain"}))
+    single = [of_terms([(term, 1.0)]) for term in ("ferry", "storm", "pier", "captain")]
     found = cosines(profile, single)
     expected = [1.0, LEAD_FACTOR, 1 / STORED, LEAD_FACTOR / STORED]
     assert found / found[0] == pytest.approx(expected)
@@ -64,7 +71,8 @@ def test_terms_of_the_lead_weigh_more() -> None:
 def test_terms_with_one_beginning_are_one_term() -> None:
     """Their weights add up, in one article and between two."""
     inflected = [("limanda", 0.5), ("limandan", 0.5)]
-    first, second = (inflected, b""), ([("limanlar", 1.0)], encode_minor_terms([("", 1.0)], [], ()))
+    first = of_terms(inflected)
+    second = of_terms([("limanlar", 1.0)], encode_minor_terms([("", 1.0)], [], ()))
     assert all(term.startswith("liman") and len(term) > PREFIX_CHARS for term, _ in inflected)
     assert cosines(first, [first, second]) == pytest.approx([1.0, 1.0])
 
@@ -74,17 +82,17 @@ def test_terms_with_one_short_beginning_are_alike_in_part() -> None:
     first, second, other = "reka", "rekach", "rzeka"
     assert first[:SHORT_PREFIX_CHARS] == second[:SHORT_PREFIX_CHARS] != other[:SHORT_PREFIX_CHARS]
     assert first[:PREFIX_CHARS] != second[:PREFIX_CHARS]
-    found = cosines(([(first, 1.0)], b""), [([(term, 1.0)], b"") for term in (second, other)])
+    found = cosines(of_terms([(first, 1.0)]), [of_terms([(term, 1.0)]) for term in (second, other)])
     assert found == pytest.approx([SHORT_PREFIX_FACTOR**2 / STORED, 0.0])
-    minor = ([("ferry", 1.0)], encode_minor_terms([("ferry", 1.0)], [(second, 1.0)], ()))
-    assert cosines(([(first, 1.0)], b""), [minor]) == [0.0]
+    minor = of_terms([("ferry", 1.0)], encode_minor_terms([("ferry", 1.0)], [(second, 1.0)], ()))
+    assert cosines(of_terms([(first, 1.0)]), [minor]) == [0.0]
 
 
 def test_articles_without_an_encoded_rest_are_compared_by_their_stored_terms() -> None:
     """As those that the codec tests make; no terms at all give 0."""
-    alone = ([("ferry", 0.8), ("storm", 0.6)], b"")
-    with_minor = (alone[0], encode_minor_terms([("", 0.6)], [("pier", 0.6)], ()))
-    empty: TermProfile = ((), b"")
+    alone = of_terms([("ferry", 0.8), ("storm", 0.6)])
+    with_minor = of_terms(alone.terms, encode_minor_terms([("", 0.6)], [("pier", 0.6)], ()))
+    empty = of_terms(())
     found = cosines(alone, [alone, with_minor, empty])
     ferry, storm = (weight ** (2 * WEIGHT_EXPONENT) for weight in (0.8, 0.6))  # squared
     stored = STORED * (ferry + storm)
@@ -98,7 +106,7 @@ def test_a_truncated_profile_is_refused() -> None:
     whole = encode_minor_terms(stored, [("pier", 0.5)], ())
     for cut in (1, 4):
         with pytest.raises(ValueError):
-            cosines((stored, whole[:-cut]), [(stored, whole)])
+            cosines(of_terms(stored, whole[:-cut]), [of_terms(stored, whole)])
 
 
 @given(WEIGHTS, WEIGHTS, LEADS)
@@ -123,10 +131,10 @@ def test_an_analysis_keeps_the_terms_that_follow_the_stored_ones() -> None:
     assert short.minor_terms == ((1 << LEAD_TERMS) - 1).to_bytes(5, "little") + b"\xff"
 
 
-def _profile(weights: dict[str, float], lead: set[str]) -> TermProfile:
+def _profile(weights: dict[str, float], lead: set[str]) -> ArticleRecord:
     ordered = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
     stored, minor = ordered[:MAX_TERMS], ordered[MAX_TERMS:][:MINOR_TERMS]
-    return stored, encode_minor_terms(stored, minor, lead)
+    return of_terms(stored, encode_minor_terms(stored, minor, lead))
 
 
 TITLE = "UPDATE 2-Dam bursts above Orvale; 3 dead"

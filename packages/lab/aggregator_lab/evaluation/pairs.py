@@ -209,7 +209,7 @@ def _parse_article(row: Mapping[str, Any], row_number: int, side: str) -> Articl
 def _scores(a: Analysis, b: Analysis) -> dict[str, float]:
     comparable = a.space == b.space
     return {
-        "similarity": float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0]),
+        "similarity": float(cosines(a, [b])[0]),
         "overlap": estimate_overlap(a.sketch, b.sketch).containment,
         "bits": 1 - hamming_distance(a.fingerprint, b.fingerprint) / FINGERPRINT_BITS if comparable else 0.0,
     }

@@ -83,7 +83,7 @@ def evidence_of_rows(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> list[Ju
     usable = [item for item in analyzed(pairs, analyzer) if item[1].lang == item[2].lang]
     found = []
     for (pair, a, b), tfidf in zip(usable, tfidf_cosines([(a, b) for _, a, b in usable]), strict=True):
-        cosine = float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0])
+        cosine = float(cosines(a, [b])[0])
         distance = hamming_distance(a.fingerprint, b.fingerprint)
         evidence = related_evidence(a, build_record(pair.second, b), cosine, distance)
         found.append(JudgedEvidence(a.lang, pair.same, evidence, tfidf, dated=False))

@@ -42,7 +42,9 @@ result.policy = [short(await client.submit(unknown)), short((await client.submit
 result.related = (await client.related(original.id)).map((item) => item.id);
 result.related_to = (await client.relatedTo({ text: original.text })).map((item) => item.id);
 result.related_to_ids = (await client.relatedToIds([{ id: original.id, read_at: "2026-11-20T08:00:00Z" }, "absent"])).not_found;
-result.related_to_each = (await client.relatedToEach([original.id, "absent"], { limit: 3 })).lists.length;
+const many = [original.id, ...Array.from({ length: 120 }, (_, n) => `absent-${n}`), original.id];
+const each = await client.relatedToEach(many, { limit: 3 });
+result.related_to_each = [each.lists.map((list) => list.id), each.not_found.length];
 result.related_limit = (await client.related(original.id, { limit: 1, source: ["none", "nobody"] })).length;
 result.search = (await client.search("Brackwater ferry")).articles.map((article) => article.id).sort();
 result.copies = (await client.copies(copy.id)).copies.map((article) => article.id);

@@ -74,9 +74,9 @@ async def run(url: str, deadline_s: float, articles: Mapping[str, Any]) -> dict[
         result["related_to_ids"] = (
             await client.related_to_ids({original["id"]: NOW, "absent": NOW})
         ).not_found
-        result["related_to_each"] = len(
-            (await client.related_to_each([original["id"], "absent"], limit=3)).lists
-        )
+        many = [original["id"], *(f"absent-{n}" for n in range(120)), original["id"]]
+        each = await client.related_to_each(many, limit=3)
+        result["related_to_each"] = [[found.id for found in each.lists], len(each.not_found)]
         result["related_limit"] = len(
             await client.related(original["id"], limit=1, source=["none", "nobody"])
         )

@@ -78,7 +78,7 @@ EXPECTED = {
     "refused": ["refused", True, None, None, "refused"],
     "policy": [["unknown", True, None, None, "policy"]] * 2,
     "related_to_ids": ["absent"],
-    "related_to_each": 1,
+    "related_to_each": [["a"], 120],
     "related_limit": 0,
     "search": ["a", "b", "c"],
     "copies": ["a", "b"],

@@ -95,7 +95,7 @@ export class Client {
   relatedTo(article: Article, parameters?: RelatedQuery): Promise<RelatedOut[]>;
   /** Articles for a reader of up to 50 stored ones, and the ids that are unknown or expired. */
   relatedToIds(ids: RelatedIn["ids"], parameters?: RelatedQuery): Promise<RelatedToManyOut>;
-  /** A list for each of up to 100 stored articles. */
+  /** A list for each of any number of stored articles, in requests of 20, each with a deadline. */
   relatedToEach(ids: string[], parameters?: RelatedQuery): Promise<RelatedBatchOut>;
   /** Articles and events with these words, or the article with this id or URL. */
   search(query: string, limit?: number): Promise<SearchOut>;

@@ -31,6 +31,7 @@ const ATTEMPT_MS = 10_000; // a single request that hangs is repeated within a l
 const INITIAL_BACKOFF_MS = 20;
 const MAX_BACKOFF_MS = 2_000;
 const BATCH_LINES = 256;
+const RELATED_IDS = 20;
 const WARNING_INTERVAL_MS = 60_000;
 const ERROR_SHARE = 0.01;
 const RETRYABLE_STATUSES = new Set([408, 429, 502, 503, 504]);
@@ -327,8 +328,18 @@ export class Client {
   }
 
   /** @param {string[]} ids @param {RelatedQuery} parameters */
-  relatedToEach(ids, parameters = {}) {
-    return this._json("POST", "/v1/related/batch", { ids, ...parameters });
+  async relatedToEach(ids, parameters = {}) {
+    if (!Array.isArray(ids)) throw new TypeError(`ids: expected an array, found one ${typeof ids}.`);
+    const distinct = [...new Set(ids)];
+    /** @type {import("./aggregator-client.mjs").RelatedBatchOut} */
+    const found = { lists: [], not_found: [] };
+    for (let start = 0; start === 0 || start < distinct.length; start += RELATED_IDS) {
+      const body = { ids: distinct.slice(start, start + RELATED_IDS), ...parameters };
+      const part = await this._json("POST", "/v1/related/batch", body);
+      found.lists.push(...part.lists);
+      found.not_found.push(...part.not_found);
+    }
+    return found;
   }
 
   /** @param {string} query */

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from aiohttp import web
@@ -69,6 +70,7 @@ async def site(service_url: str, key: str) -> AsyncIterator[str]:
         html = html.replace("weir-1", id_).replace("limit=5", "limit=5&amp;min_score=0.1")
         html = html.replace("http://127.0.0.1:8080", service_url).replace("</h1>", f"</h1><p>{text}</p>")
         html = html.replace("<main>", f"{HEAD}<main>")
+        html = html.replace("</section>", f"{request.query.get('inside', '')}</section>")
         policy = {"Content-Security-Policy": POLICY.format(service=service_url)}
         return web.Response(text=html, content_type="text/html", headers=policy)
 
@@ -149,6 +151,24 @@ async def test_a_page_without_related_articles_stays_as_it_is(browser: Browser) 
             pass
         await expect(page.locator("section")).to_be_hidden()
         await page.close()
+
+
+async def test_the_links_of_the_page_stay_without_an_answer(browser: Browser) -> None:
+    """With the text around them; a heading or text without a link is not shown."""
+    inside = {"<h2>Read on</h2>": False, "Loading": False, '<h2>Read on</h2><a href="/old">Old</a>': True}
+    async with newsroom() as (_, client, key), site(str(client.make_url("")).rstrip("/"), key) as url:
+        for is_reached in (True, False):
+            page = await browser.new_page()
+            if not is_reached:
+                await page.route("**/v1/**", lambda route: route.abort())
+            for content, is_shown in inside.items():
+                async with page.expect_console_message(
+                    lambda m: m.text.startswith("related.js: no articles")
+                ):
+                    await page.goto(f"{url}?{urlencode({'id': 'unknown', 'inside': content})}")
+                await expect(page.locator("section")).to_be_visible(visible=is_shown)
+                assert await page.locator("section").inner_html() == content
+            await page.close()
 
 
 async def test_a_cache_answers_readers_and_the_key_opens_nothing_else(

@@ -4,7 +4,8 @@
    <script src="https://aggregator.example/static/related.js" async></script>
 
    An empty data-related-to lists top stories, then recent articles. Optional: data-related-heading (default
-   "Related articles"), data-related-query (parameters such as "limit=5&exclude_source=Radio"). A section stays hidden without articles.
+   "Related articles"), data-related-query (parameters such as "limit=5&exclude_source=Radio"). Links that the
+   page has in a section stay if no articles are found or the service does not answer; without it is hidden.
    Each section gets an event "related", whose detail has `articles`, or `error`. */
 (() => {
   "use strict";
@@ -40,7 +41,7 @@
   async function fill(section) {
     const { relatedTo = "", relatedKey = "", relatedQuery = "", relatedHeading } = section.dataset;
     const path = relatedTo ? `/v1/articles/${encodeURIComponent(relatedTo)}/related` : "/v1/related";
-    section.hidden = !section.firstElementChild; // what the page has already stays if this fails
+    section.hidden = !section.querySelector("a[href]"); // links of the page stay unless others are found
     try {
       const response = await fetch(base + path + (relatedQuery && "?" + relatedQuery), {
         credentials: "omit",

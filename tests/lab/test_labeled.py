@@ -104,8 +104,11 @@ def test_an_id_that_occurs_twice_is_rejected_unless_allowed(tmp_path: Path) -> N
     """A service would take the second article for a new version of the first."""
     file = file_of(tmp_path, row(), row("a2"), row())
 
-    with pytest.raises(InvalidInput, match=r"^The id 'a1' is used by 2 articles;"):
+    with pytest.raises(
+        InvalidInput, match=r": the id 'a1' is used by 2 articles; .* --column id=NAME"
+    ) as caught:
         load_labeled([file])
+    assert str(caught.value).startswith(f"{file}: ")
     assert [item.article.id for item in load_labeled([file], unique_ids=False)] == ["a1", "a2", "a1"]
     unnamed = [{name: value for name, value in row().items() if name != "id"}] * 2
     assert [item.article.id for item in load_labeled([file_of(tmp_path, *unnamed)])] == ["row 1", "row 2"]

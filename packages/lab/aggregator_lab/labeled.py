@@ -103,7 +103,8 @@ def load_labeled(
         raise InvalidInput(f"{', '.join(files)}: no articles found.")
     id_, count = Counter(item.article.id for item in labeled).most_common(1)[0]
     if unique_ids and count > 1:
-        raise InvalidInput(f"The id {id_!r} is used by {count} articles; give each article its own id.")
+        remedy = "give each its own, or name the column that has one with --column id=NAME"
+        raise InvalidInput(f"{', '.join(files)}: the id {id_!r} is used by {count} articles; {remedy}.")
     return labeled
 
 

@@ -52,7 +52,11 @@ def test_near_duplicates_are_scored(tmp_path: Path, capsys: pytest.CaptureFixtur
     ("rows", "options", "message"),
     [
         ([], (), "no articles found"),
-        ([{"id": "a", "text": "x y", "cluster": 1}] * 2, (), "The id 'a' is used by 2 articles"),
+        (
+            [{"id": "a", "text": "x y", "cluster": 1}] * 2,
+            (),
+            "the id 'a' is used by 2 articles; give each its own, or name the column",
+        ),
         (
             [{"id": "a", "title": 5, "cluster": "c"}],
             (),

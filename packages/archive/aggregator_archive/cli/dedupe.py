@@ -136,7 +136,8 @@ def _print_summary(summary: dict[str, Any], job: Job) -> None:
     dates = DateCounts(**summary["dates"])
     undated = summary["articles"] - dates.stated + dates.unread
     if dates.unread or (undated and summary["within"]):
-        effect = f"{undated:,} of {summary['articles']:,} rows are undated: --within does not hold for them"
+        effect = f"{undated:,} of {summary['articles']:,} rows are undated"
+        effect += ": --within does not hold for them" if summary["within"] else ""
         print("; ".join(filter(None, [dates.problem(), effect])), file=sys.stderr)
     if (bare := summary["articles"] - summary["rows_with_text"]) and not job.by_headline:
         print(f"rows without a text or html: {bare:,}; removed only with --by-headline", file=sys.stderr)

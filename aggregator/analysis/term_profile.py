@@ -141,10 +141,10 @@ def _hashes(term: str) -> int:
 
 @lru_cache(maxsize=64)
 def calendar_terms(lang: str) -> frozenset[str]:
-    """The terms of weekdays, months and the like in a language, and the numbers of days and years."""
+    """The terms of weekdays, months and the like in a language, and the numbers of days."""
     days = (form for day in range(1, 32) for form in (str(day), f"{day:02}"))
     words = [term for word in table("calendar", lang) for term in tokenizer.tokenize(word, lang)]
-    return frozenset((*words, *days, *map(str, range(1900, 2100))))
+    return frozenset((*words, *days))
 
 
 def story_terms(title: str, lang: str, terms: WeightedTerms, mask: int) -> tuple[tuple[str, float], ...]:

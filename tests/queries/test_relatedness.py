@@ -48,14 +48,14 @@ def analyzed(lang: str, text: str) -> ArticleRecord:
     [
         (
             "en",
-            "Horoscope: Sunday 22 May 2016\nPisces rests early on 22 May.",
-            "TV, Sunday 22 May 2016\nOpera",
+            "Horoscope: Sunday 22 May\nPisces rests early on 22 May.",
+            "TV, Sunday 22 May\nOpera",
         ),
         ("de", "Horoskop: Sonntag, 22. Mai\nFische ruhen am 22. Mai.", "Wetter am Sonntag, 22. Mai\nSchauer"),
         ("fr", "Horoscope du dimanche 22 mai\nPoissons, dormez tôt.", "Météo du dimanche 22 mai\nAverses"),
         ("es", "Horóscopo del domingo 22 de mayo\nPiscis descansa.", "Fútbol del domingo 22 de mayo\nGoles"),
         ("ru", "Гороскоп на воскресенье 22 мая\nРыбы, отдохните.", "Погода в воскресенье 22 мая\nЛивни"),
-        ("zh", "2016年5月22日星期日星座运势\n双鱼座早点休息。", "2016年5月22日星期日天气\n北部有阵雨。"),
+        ("zh", "5月22日星期日星座运势\n双鱼座早点休息。", "5月22日星期日天气\n北部有阵雨。"),
         (
             "fi",
             "Horoskooppi sunnuntaina 22. toukokuuta\nKalat lepäävät.",
@@ -64,7 +64,7 @@ def analyzed(lang: str, text: str) -> ArticleRecord:
     ],
 )
 def test_columns_of_one_day_are_not_related(lang: str, one: str, other: str) -> None:
-    """Weekday, month, day and year are no subject; other words next to them still are."""
+    """Weekday, month and day are no subject; other words next to them still are."""
     a, b = analyzed(lang, one), analyzed(lang, other)
     repeated = analyzed(lang, f"{other}\n{one}")
 

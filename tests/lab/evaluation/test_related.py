@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -42,15 +43,25 @@ BACKGROUND = [Article(id=f"b{seed}", text=story(1000 + seed, 6), lang="de") for 
 
 
 async def test_recall_is_compared_with_brute_force() -> None:
-    """Every ranking finds the articles of an event; a wrong first answer and ages are counted."""
+    """Every ranking finds the articles of an event; a wrong first answer and ages are counted.
+
+    The progress of each step is reported.
+    """
+    steps = dict[str, int]()
+
+    def progress(step: str, items: Sequence[Article | str]) -> Sequence[Article | str]:
+        steps[step] = len(items)
+        return items
+
     articles, labels = reports(5, 3)
     judgments = [Judgment("0-0", "0-1", "wrong"), Judgment("0-0", "0-2", "wrong")]
     report = await evaluate(
         articles, ANALYZER, labels=labels, background=BACKGROUND, k=2, lists=30,
-        compare=RANKINGS, judgments=judgments,
+        compare=RANKINGS, judgments=judgments, progress=progress,
     )  # fmt: skip
     rankings = {ranking.name: ranking for ranking in report.rankings}
 
+    assert next(iter(steps.items())) == ("articles", 55) and list(steps)[1:] == list(rankings)
     assert list(rankings) == ["related", "exhaustive", *RANKINGS]
     assert report.labeled == 15 and report.lists == 30
     assert rankings["exhaustive"].recall == rankings["tf-idf"].ndcg == rankings["bm25"].recall == 1.0

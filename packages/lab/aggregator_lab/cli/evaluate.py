@@ -264,6 +264,7 @@ def related(args: argparse.Namespace, settings: Settings) -> int:
                 policy=selected_policy(args, settings)[1],
                 compare=args.compare or (),
                 judgments=read_judgments(args.judged, [file]) if args.judged else (),
+                progress=lambda step, items: open_bar(True, desc=step, iterable=items),
             )
         )
         results.append({"file": Path(file).name, **report.as_json()})

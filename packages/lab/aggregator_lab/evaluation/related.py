@@ -31,7 +31,7 @@ from aggregator.queries.relatedness import MIN_PROBABILITY
 from aggregator.time_units import DAY_MS
 from aggregator_lab.evaluation.judgments import Judgment, sample
 from aggregator_lab.evaluation.metrics import ndcg_at, recall_at
-from aggregator_lab.evaluation.related_store import StoredArticles, store_articles
+from aggregator_lab.evaluation.related_store import Progress, StoredArticles, not_shown, store_articles
 
 # Upper bounds, in days, of the age of an answer at the date of the question.
 AGES_DAYS = {"newer": 0.0, "1 day": 1.0, "7 days": 7.0, "30 days": 30.0, "older": math.inf}
@@ -95,24 +95,29 @@ async def evaluate(
     compare: Sequence[str] = (),
     judgments: Sequence[Judgment] = (),
     seed: int = 0,
+    progress: Progress = not_shown,
 ) -> RelatedReport:
     """Request the related articles of labeled and of ``lists`` random ones; ``labels``: event by id.
 
-    Raises InvalidInput if labels are given and no event has two articles.
+    ``progress`` is given the name and the items of each step, and returns these. Raises InvalidInput if
+    labels are given and no event has two articles.
     """
     stored, brute_force = await store_articles(
-        articles, labels or {}, background, analyzer, policy or Policy(), min_score
+        articles, labels or {}, background, analyzer, policy or Policy(), min_score, progress
     )
     random_ids = sample(sorted(stored.group_by_id), lists, seed)
     questions = list(dict.fromkeys([*stored.relevant_by_id, *random_ids]))
     report = RelatedReport(k, len(stored.articles), len(stored.relevant_by_id), len(random_ids))
     answers = {
         name: {
-            id_: [item.id for item in await service.of_id(id_, RelatedOptions(limit=k))] for id_ in questions
+            id_: [item.id for item in await service.of_id(id_, RelatedOptions(limit=k))]
+            for id_ in progress(name, questions)
         }
         for name, service in (("related", stored.related), ("exhaustive", brute_force))
     }
-    answers |= {name: {id_: stored.ranked(name, id_, k) for id_ in questions} for name in compare}
+    answers |= {
+        name: {id_: stored.ranked(name, id_, k) for id_ in progress(name, questions)} for name in compare
+    }
     verdicts = {frozenset((item.a, item.b)): item.verdict for item in judgments}
     report.rankings = [
         _score(stored, name, found, answers["exhaustive"], random_ids, k, verdicts)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.dedup.policy import Policy, PolicyProfiles
@@ -31,6 +32,12 @@ from aggregator_lab.evaluation.rankings import Scorer, build_scorer, nearest
 
 ARRIVAL_HOURS = 48.0
 EXHAUSTIVE = 500  # candidates per question
+Progress = Callable[[str, Sequence[Any]], Iterable[Any]]
+
+
+def not_shown(_: str, items: Sequence[Any]) -> Iterable[Any]:
+    """The items: no progress is shown."""
+    return items
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,7 @@ async def store_articles(
     analyzer: Analyzer,
     policy: Policy,
     min_score: float,
+    progress: Progress = not_shown,
 ) -> tuple[StoredArticles, RelatedArticles]:
     """Mix the articles, store them as arriving within ``ARRIVAL_HOURS``, the first after every date.
 
@@ -97,7 +105,7 @@ async def store_articles(
     index, exhaustive = Index(store, analyzer.spaces), Index(store, analyzer.spaces)
     ingest = IngestService(index, precomputed(analyses), PolicyProfiles(policy), clock=clock)
     group_by_id: dict[str, str] = {}
-    for position, article in enumerate(stream):
+    for position, article in enumerate(progress("articles", stream)):
         now_ms = start_ms + int(position * ARRIVAL_HOURS * HOUR_MS / len(stream))
         answer = (await ingest.submit_many([article]))[0]
         if isinstance(answer, Answer):

@@ -204,7 +204,6 @@ def base_url(request: web.Request) -> str:
 
 
 def _named_hosts(allowed_hosts: str, host: str, public_url: str) -> frozenset[str]:
-    """Host names of the settings, in lower case."""
     named = {name.strip().lower().rstrip(".") for name in allowed_hosts.split(",")}
     return frozenset(named | {host.lower(), urlsplit(public_url).hostname or ""}) - {""}
 

@@ -161,7 +161,6 @@ def _move_documentation(components: Mapping[str, Any]) -> None:
 
 
 def _example_of(components: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An example of a schema, made of the examples of its properties."""
     properties = components[name].get("properties", {})
     return {field: _example(components, part) for field, part in properties.items()}
 

@@ -12,7 +12,7 @@ They are counted by a sample: an article whose number ends in k random zero bits
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -62,12 +62,11 @@ class Retention:
     """How long articles are kept: at least ``period_ms``, or indefinitely if that is None."""
 
     period_ms: int | None = None
-    # Articles are kept this much longer than ``period_ms``, so no copy outlives entries that it shares.
-    shared_entries_grace_ms: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        grace_ms = DAY_MS if self.period_ms is None else min(DAY_MS, self.period_ms // 8)
-        object.__setattr__(self, "shared_entries_grace_ms", grace_ms)
+    @property
+    def shared_entries_grace_ms(self) -> int:
+        """Articles are kept this much longer, so no copy outlives the entries that it shares."""
+        return DAY_MS if self.period_ms is None else min(DAY_MS, self.period_ms // 8)
 
     def floor_at(self, trusted_ms: int) -> int:
         """The floor at this trusted time; 0 if articles are kept indefinitely."""

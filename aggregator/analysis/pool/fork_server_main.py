@@ -128,7 +128,11 @@ def _run_worker(pipe: socket.socket, analyzer: Analyzer, nice_increment: int, me
         for signal_number in (signal.SIGTERM, signal.SIGPROF):
             signal.signal(signal_number, signal.SIG_DFL)
         lower_priority(nice_increment)
-        _limit_memory(memory_bytes)
+        statm = Path("/proc/self/statm")  # Linux only; elsewhere the time limit must suffice
+        if statm.exists():
+            data_pages = int(statm.read_text(encoding="ascii").split()[5])
+            limit = data_pages * resource.getpagesize() + memory_bytes
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
         with pipe, pipe.makefile("rb") as stream:
             while (request := _read_message(stream)) is not None:
                 cpu_limit_s, articles = pickle.loads(request)
@@ -142,14 +146,6 @@ def _run_worker(pipe: socket.socket, analyzer: Analyzer, nice_increment: int, me
         traceback.print_exc()
     finally:
         os._exit(0)
-
-
-def _limit_memory(memory_bytes: int) -> None:
-    statm = Path("/proc/self/statm")  # Linux only; elsewhere the time limit must suffice
-    if statm.exists():
-        data_pages = int(statm.read_text(encoding="ascii").split()[5])
-        limit = data_pages * resource.getpagesize() + memory_bytes
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def _read_message(stream: BinaryIO) -> bytes | None:

@@ -284,10 +284,7 @@ class BurstDetector:
             self.assignment.add(cluster, member)
 
     def _add_to_window(self, member: WindowItem) -> None:
-        if not self.window or self.window[-1].at_ms <= member.at_ms:
-            self.window.append(member)
-        else:
-            self.window.insert(bisect_right(self.window, member.at_ms, key=lambda m: m.at_ms), member)
+        self.window.insert(bisect_right(self.window, member.at_ms, key=lambda m: m.at_ms), member)
         if member.is_counted:
             self.term_weights.add(member)
 

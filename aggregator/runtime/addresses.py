@@ -154,7 +154,9 @@ async def announce(settings: Settings, port: int) -> None:
         status, body = await asyncio.to_thread(get, f"{url}/readyz")
         problem = "" if status == HTTPStatus.OK else json.loads(body)["detail"]
     state, level = ("not ready", logging.WARNING) if problem else ("ready", logging.INFO)
-    say(settings, f"{state} on {url}{problem and ': '}{problem}", level)
+    say(settings, f"{state} on {url}", level)
+    if problem:  # a line of its own: programs read the address at the end of the first
+        say(settings, f"why: {problem}", level)
     say(settings, f"next: {next_step(dataclasses.replace(settings, port=port), url, state)}")
     if settings.demo:
         await run_demo(url, settings.key or settings.bootstrap_key)

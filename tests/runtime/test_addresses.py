@@ -153,9 +153,9 @@ def test_a_port_of_processes_that_end_is_awaited(
         (
             (503, b'{"detail": "The disk is full."}'),
             "WARNING",
-            "not ready on http://127.0.0.1:81: The disk is full.",
+            ["not ready on http://127.0.0.1:81", "why: The disk is full."],
         ),
-        ((200, b"{}"), "INFO", "ready on http://127.0.0.1:81"),
+        ((200, b"{}"), "INFO", ["ready on http://127.0.0.1:81"]),
     ],
 )
 async def test_a_start_that_is_not_ready_is_a_warning_with_its_reason(
@@ -163,14 +163,16 @@ async def test_a_start_that_is_not_ready_is_a_warning_with_its_reason(
     caplog: pytest.LogCaptureFixture,
     answer: tuple[int, bytes],
     level: str,
-    said: str,
+    said: list[str],
 ) -> None:
-    """In the JSON log, which is filtered by level."""
+    """In the JSON log, which is filtered by level; a program reads the address at the end of its line."""
     caplog.set_level("INFO")
     monkeypatch.setattr("aggregator.runtime.addresses.get", lambda url: answer)
     await announce(Settings(log_format="json"), 81)
 
-    assert (caplog.records[0].levelname, caplog.records[0].getMessage()) == (level, said)
+    *records, following = caplog.records
+    assert [(record.levelname, record.getMessage()) for record in records] == [(level, text) for text in said]
+    assert following.getMessage().startswith("next: ")
 
 
 @pytest.mark.integration

@@ -16,8 +16,8 @@ from aggregator_client.wire import RelatedKindName, RelatednessOut, SharedWord
 MAX_SHARED = 5
 STORY_DAYS = 3.0  # older by more days an article tells how a subject began, not the same news
 # Cosine of the stored terms from which 0.8 (ecbplus_dev) to 0.96 (uci_stories_dev) of pairs are of one story.
-SAME_STORY = 0.4
-NAME_TERMS = 2  # so many or fewer in common are a name, not a subject
+SAME_STORY, SAME_STORY_OF_FEW = 0.4, 0.5
+NAME_TERMS, FEW_TERMS = 2, 5  # so many or fewer in common: a name, no subject; a subject of many stories
 _PUNCTUATION = "\"'.,:;!?()[]«»„“”‘’–—"
 _SENTENCES: Mapping[str, str] = {
     "": "No common subject is likely",
@@ -31,10 +31,10 @@ _SENTENCES: Mapping[str, str] = {
 
 def kind_of(evidence: RelatedEvidence, days_older: float) -> RelatedKindName:
     """The kind of a related article that is ``days_older`` than the subject."""
-    if days_older <= STORY_DAYS and evidence.main >= SAME_STORY:
-        return "same_story"
-    is_background = days_older > STORY_DAYS and evidence.shared > NAME_TERMS
-    return "background" if is_background else "same_person_or_place"
+    needed = SAME_STORY if evidence.shared > FEW_TERMS else SAME_STORY_OF_FEW
+    if evidence.shared <= NAME_TERMS or (days_older <= STORY_DAYS and evidence.main < needed):
+        return "same_person_or_place"
+    return "background" if days_older > STORY_DAYS else "same_story"
 
 
 def shared_words(

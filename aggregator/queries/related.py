@@ -232,8 +232,7 @@ class RelatedArticles:
         read_ms, numbers = self._event_members_cache.get(group, (now_ms - EVENT_MEMBERS_TTL_MS, ()))
         if not 0 <= now_ms - read_ms < EVENT_MEMBERS_TTL_MS:
             ids = (await self._members_of_event(group))[-MAX_EVENT_MEMBERS:]
-            space = subject.article.space
-            numbers = await self._index.related.article_numbers_of(space, ids) if ids else ()
+            numbers = await self._index.related.article_numbers_of(subject.article.space, ids) if ids else ()
             _cache_put(self._event_members_cache, group, (now_ms, numbers))
         return numbers
 

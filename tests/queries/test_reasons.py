@@ -36,10 +36,12 @@ def test_words_are_spelled_as_in_a_headline() -> None:
         (FLOOD, 20.0, "background"),
         ((("brackwat", 0.3), ("orchard", 0.95)), 20.0, "same_person_or_place"),
         ((("brackwat", 0.3), ("orchard", 0.95)), 0.0, "same_person_or_place"),
+        ((("brackwat", 0.6), ("tunnel", 0.8)), 0.0, "same_person_or_place"),
+        ((("brackwat", 0.3), ("tunnel", 0.3), ("flood", 0.24)), 0.0, "same_person_or_place"),
     ],
 )
 def test_the_kind_depends_on_terms_and_age(terms: WeightedTerms, days_older: float, expected: str) -> None:
-    """One name in common is neither a story nor the background of one."""
+    """One name in common, of two words too, is neither a story nor its background; few words need weight."""
     subject, other = record("Floods close Brackwater tunnel", FLOOD), record("Brackwater tunnel", terms)
     evidence = related_evidence(subject, other, 0.5, 20)
 

@@ -53,22 +53,24 @@ def figures_over_time(headlines: Iterable[Said], known: Sequence[Toll] = ()) -> 
 
 
 def new_tolls(headlines: Iterable[Said], known: Sequence[Toll]) -> list[Toll]:
-    """What two outlets report of kinds that do not fall: numbers larger than the known ones, corrections.
+    """What two outlets report: larger numbers than known, or corrections; if the kind may fall, later ones.
 
     A lower number corrects one that two outlets had reported before if more outlets report it since.
     """
+    old = {each[1:] for each in known}
     last, found = {kind: number for _, kind, number in known}, list[Toll]()
     for kind, values in _reports(headlines).items():
-        toll, steps = last.get(kind, 0), list[Toll]()
-        for number, reports in values.items() if kind not in MAY_FALL else ():
+        toll, steps, is_later = last.get(kind, 0), list[Toll](), last.get(kind, 0) not in values
+        for number, reports in values.items():
             before = [report for report in values.get(toll, ()) if report[0] < reports[0][0]]
             since = values.get(toll, [])[len(before) :]
             corrects = _outlets(before) >= MIN_OUTLETS and _outlets(reports) > _outlets(since)
-            if _outlets(reports) >= MIN_OUTLETS and (number > toll or corrects):
+            is_larger = is_later and (kind, number) not in old if kind in MAY_FALL else number > toll
+            is_later |= number == toll
+            if _outlets(reports) >= MIN_OUTLETS and (is_larger or corrects):
                 toll = number
                 steps.append((reports[0][0], kind, toll))
         if toll != last.get(kind, 0):
-            old = {each[1:] for each in known}
             found += [step for step in steps if step is steps[-1] or step[1:] not in old]
     return found
 

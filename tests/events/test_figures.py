@@ -138,9 +138,22 @@ def test_a_number_that_is_said_again_as_of_now_replaces_the_first(lang: str, tit
     ],
 )
 def test_the_ill_are_counted(lang: str, title: str, figures: dict[str, int]) -> None:
-    """They may become fewer, so their number is not a toll."""
+    """In headlines of eight languages."""
     assert figures_in(title, lang) == figures
-    assert not new_tolls([(n, by, {"hospitalized": 23, "ill": 9}) for n, by in enumerate("ab")], ())
+
+
+def test_of_a_number_that_may_fall_the_later_one_counts() -> None:
+    """When its first report is later; what two outlets had said before is not new, nor what one says."""
+
+    def said(*numbers: int) -> list[tuple[int, str, dict[str, int]]]:
+        return [(2 * n, by, {"missing": m}) for n, m in enumerate(numbers) for by in ("Quay", "Mole")]
+
+    assert new_tolls(said(12, 31, 5), ()) == [(2 * n, "missing", m) for n, m in enumerate((12, 31, 5))]
+    assert new_tolls(said(12, 31), [(0, "missing", 12)]) == [(2, "missing", 31)]
+    assert new_tolls(said(31, 5), [(0, "missing", 12), (2, "missing", 31)]) == [(2, "missing", 5)]
+    assert not new_tolls(said(12, 31, 5), [(4, "missing", 5)])
+    assert not new_tolls([*said(12, 5)[1:], (9, "Quay", {"missing": 12})], [(0, "missing", 5)])
+    assert not new_tolls([(1, "Quay", {"missing": 5}), (2, "QUAY", {"missing": 5})], [(0, "missing", 9)])
 
 
 def test_each_number_has_its_first_report_and_its_outlets() -> None:

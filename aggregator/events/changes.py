@@ -41,6 +41,7 @@ from aggregator.events.repository import (
     merge_chain,
     number_key,
 )
+from aggregator.events.selection import SETTLED
 from aggregator.events.storylines import ArticleReader, Storylines, headline_alternatives, headline_items
 from aggregator.store.base import Delete, Put, StreamAdd, Transaction, ValueEquals, Write
 from aggregator.store.optimistic import commit_attempts
@@ -202,13 +203,13 @@ class EventUnitOfWork:
             gone = {id_ for id_, (_, to) in self.overrides.placed.items() if to != detected.id}
             others = [newsroom.remove_items(e, gone) for e in absorbed_by_editors if e.merged_into]
             event = newsroom.rejoin(detected, saved, others)
-            done = [a.at_ms for a in saved.actions if a.work_status == saved.work_status == "published"]
+            done = [a.at_ms for a in saved.in_force if a.work_status == saved.work_status in SETTLED]
             is_new = bool(done) and event.headline_id != saved.headline_id
             seen = dict(zip(event.items, arrivals_of(event), strict=False)) | event.updates if is_new else {}
             if is_new and seen.get(event.headline_id, 0) > done[-1]:
                 at_ms = max(at_ms, *arrivals_of(event), *(action.at_ms for action in event.actions))
                 changed = EditorAction("choose_headline", "", at_ms, event.id, item=event.headline_id)
-                event = newsroom.record_action(event, changed)
+                event = newsroom.record_action(event, replace(changed, text=saved.work_status))
         for id_ in detected.absorbed:
             if saved is None or id_ not in saved.absorbed:
                 absorbed = await self.get(id_)

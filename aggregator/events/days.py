@@ -68,40 +68,46 @@ def is_split_off(event: Event) -> bool:
 
 
 def edited(event: Event) -> list[EditorAction]:
-    """What editors changed of an event, in force, but for notes and, if it was open, status; new headlines.
+    """What editors changed of an event, in force, but for notes and status, unless they reopened it.
 
-    Of an event that was merged into it only the merge, of headlines the last one, while the event has it.
+    Of an event that was merged into it only the merge, of headlines the last one, while the event has it; one
+    that nobody chose, since an editor was done with it.
     """
     own = [a for a in event.in_force if a.action == "merge" or event.id in (a.event, a.into)]
+    is_done, decided = event.work_status in SETTLED, [a for a in own if "work_status" in a.before][-1:]
     last = [a for a in own if a.action == "choose_headline"][-1:]
     last = [a for a in last if a.item in (None, event.headline_id)]
-    last += [a for a in own if a.before.get("work_status") in SETTLED and a.work_status not in SETTLED]
-    edits = "merge", "remove_item", "move_items", "unlink", "unmute"
+    last = [a for a in last if a.actor or (is_done and all(a.at_ms >= each.at_ms for each in decided))]
+    last += [a for a in decided if a.before["work_status"] in SETTLED and not is_done]
+    edits = "merge", "remove_item", "move_items", "unlink", "mute", "false_alarm", "unmute"
     return [a for a in own if a.action in edits or a in last]
 
 
 def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str, list[Event]]:
     """What happened to events within a period, and what is left to do; in lists: what needs an editor first.
 
-    "back": with news after an editor was done with it, while it runs; else "published" or "dropped" by us;
-    else "new": fired; else "developed": items, updates, tolls, notes, edits; else open: "unhandled", "taken",
-    or "published" with items since. What is muted, merged or detected later is in none; what was split off is
-    not new. Items count when they arrived. In each list events that nobody has handled are first, then tolls.
+    "back": with news since an editor was done with it, or dropped and with a new headline, while it runs;
+    else "published" or "dropped" by us; else "new": fired; else "developed": items, updates, tolls, notes,
+    edits; else open: "unhandled", "taken", or "published" with items since. What is muted, merged or detected
+    later is in none; what was split off is not new. Items count when they arrived. In each list events that
+    nobody has handled are first, then those with a new toll.
     """
     names = ("back", "new", "developed", "unhandled", "taken", "published", "dropped")
     lists, period = {name: list[Event]() for name in names}, range(since_ms, until_ms)
     ranked = sorted(events, key=lambda e: (e.status_key != "new", not any(t[0] in period for t in e.tolls)))
     for event in filter(is_reportable, ranked):
-        times = [*arrivals_of(event), *(edit.at_ms for edit in edited(event))]
+        edits = edited(event)
+        times = [*arrivals_of(event), *(edit.at_ms for edit in edits)]
         times += [toll[0] for toll in event.tolls] + [at_ms for at_ms, _ in event.developments]
         times += [*event.updates.values(), *(note.at_ms for note in event.notes)]
         decided = [action.at_ms for action in event.actions if action.work_status == event.work_status]
         is_running, came = event.status != "closed", since_handled(event)
+        renamed = event.work_status == "dropped" and not all(edit.actor for edit in edits)
         is_ours = event.work_status == "published" and came.items + came.updates > 0
         is_open = is_running and (is_ours or event.work_status not in SETTLED)
         left = {"new": "unhandled", "published": "published"}.get(event.status_key, "taken")
         for name, happened in (
-            ("back", (*times, *(since_ms,) * is_running) if came.is_back else ()),
+            ("back", (*times, *(since_ms,) * is_running) if came.is_back or renamed else ()),
             (event.work_status, decided if event.work_status in SETTLED else ()),
             ("new", () if is_split_off(event) else (event.detected_at_ms,)),
             ("developed", times),

@@ -223,6 +223,13 @@ async def test_a_new_headline_of_a_published_event_is_in_its_history(repository:
     updated = replace(gale, headline_id="b", actions=(), updates={"b": EVENT_MS + 100})
     await commit_event(repository, "updated", updated, EVENT_MS + 101)
     assert [each.item for each in (await repository.get("e3")).actions] == [None, "b"]
+    drop = replace(own, work_status="dropped", event="e4")
+    dropped_storm = replace(storm, id="e4", work_status="dropped", actions=(drop,))
+    for headline in "ab":
+        changed = replace(dropped_storm, headline_id=headline)
+        await commit_event(repository, "updated", changed, EVENT_MS)
+    last = (await repository.get("e4")).actions[-1]
+    assert (last.action, last.item, last.text) == ("choose_headline", "b", "dropped")
 
 
 async def test_closed_events_are_dropped_after_the_retention_period(repository: EventRepository) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aggregator.errors import InvalidInput
-from aggregator.events.days import Day, handover
+from aggregator.events.days import Day, edited, handover
 from aggregator.events.event import EditorAction, Event, Note
 from aggregator.events.newsroom import split_off
 from aggregator.time_units import HOUR_MS
@@ -188,6 +188,24 @@ def test_a_merge_and_a_split_are_handed_over() -> None:
     assert [each.id for each in found["developed"]] == ["merged", "split"]
 
 
+def test_what_was_dropped_again_is_not_reopened() -> None:
+    """The last decision counts; a headline that nobody chose is named if it came after that."""
+    drop = EditorAction(
+        "set_work_status", "Ada", EVENT_MS, "e", work_status="dropped", before={"work_status": "open"}, id=1
+    )
+    undo = EditorAction("undo", "Ada", EVENT_MS + 1, "e", of=1, id=2, before={"work_status": "dropped"})
+    again = replace(drop, at_ms=EVENT_MS + 2, id=3)
+    renamed = EditorAction("choose_headline", "", EVENT_MS + 1, "e", item="a1")
+    dropped: dict[str, Any] = {"headline_id": "a1", "work_status": "dropped"}
+
+    assert edited(of("e", actions=(drop, undo))) == [undo]
+    assert edited(of("e", actions=(drop, undo, again), **dropped)) == []
+    assert edited(of("e", actions=(drop, renamed), **dropped)) == [renamed]
+    assert edited(of("e", actions=(drop, renamed, undo, again), **dropped)) == []
+    found = handover([of("e", actions=(drop, renamed), **dropped)], EVENT_MS + 1, EVENT_MS + 9)
+    assert [each.id for each in found["back"]] == ["e"]
+
+
 def test_edits_of_the_period_are_handed_over_while_in_force() -> None:
     """What was done to the event itself: not its status, nor what was undone, deleted or replaced."""
 
@@ -216,6 +234,9 @@ def test_edits_of_the_period_are_handed_over_while_in_force() -> None:
         "on it": {"actions": (done("set_work_status", work_status="on_it", before={"work_status": "open"}),)},
         "of what was merged into it": {"actions": (done("remove_item", items=("a2",), event="other"),)},
         "before": {"actions": (done("remove_item", -1, items=("a2",)),)},
+        "new headline before it was handled again": {
+            "actions": (replace(chosen, actor=""), done("set_work_status", 5, before={"work_status": "new"}))
+        },
     }
     events = [of("e", assignee="Ada", title=title, **fields) for title, fields in (kept | none).items()]
     found = handover(events, EVENT_MS, EVENT_MS + 9)

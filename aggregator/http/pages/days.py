@@ -73,7 +73,9 @@ async def _page(
             limits = since_ms, now_ms + 1
             began = f"{datetime.fromtimestamp(since_ms / 1000, shown.zone):%Y-%m-%dT%H:%M}"
             # Open events were seen within the last hours, so within a day before.
-            lists = handover(await load_period(service, query.watch, since_ms - DAY_MS, limits[1]), *limits)
+            events = await load_period(service, query.watch, since_ms - DAY_MS, limits[1])
+            lists = handover(events, *limits)
+            lists["muted"] = [e for e in events if not e.merged_into and _was_muted(e, *limits)]
         listed, read = [*chain(*lists.values())], service.articles.index.articles.get_many
         known = (await service.events.repository.summaries()).values()
         return rendered(
@@ -110,6 +112,12 @@ def _day_lists(events: Sequence[Event], start_ms: int, end_ms: int) -> dict[str,
         name = "muted" if event.muted else "before" if event.last_seen_ms < start_ms else name
         lists[name].append(event)
     return lists
+
+
+def _was_muted(event: Event, since_ms: int, until_ms: int) -> bool:
+    """Whether it is no news by what an editor said within a period."""
+    said = [a for a in event.in_force if a.action in ("mute", "false_alarm", "unmute")][-1:]
+    return any(a.action != "unmute" and since_ms <= a.at_ms < until_ms for a in said)
 
 
 async def _day_of(request: web.Request, service: Service, query: DayQuery, date: str) -> Day:

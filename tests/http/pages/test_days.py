@@ -165,6 +165,28 @@ async def test_only_what_broke_that_day_is_new(service: Service, client: Client,
     assert re.search('split off “.+” from <a href="/events/storm">', await get(client, f"/events/{split}"))
 
 
+async def test_a_handover_says_who_called_an_event_no_news(service: Service, client: Client) -> None:
+    """In a list of its own, unless that was taken back or was before."""
+    at = service.clock() - 3 * HOUR_MS - MIDNIGHT_MS
+    for id_, actions in (
+        ("flood", ["false_alarm"]),
+        ("storm", ["mute"]),
+        ("fire", ["mute", "unmute"]),
+        ("quake", []),
+    ):
+        await store(service, id_, at, at + HOUR_MS)
+        for action in actions:
+            body = {"action": action, "actor": "Nora"}
+            async with client.post(f"/v1/events/{id_}/actions", json=body) as response:
+                assert response.status == 200, await response.text()
+
+    rest, _, muted = (await get(client, "/days?since=1h")).partition('id="list-muted"')
+    assert set(re.findall(r'"/events/(\w+)" dir', muted)) == {"flood", "storm"}
+    lines = re.sub("<.*?>", "", muted)
+    assert "Nora called it a false alarm" in lines and "Nora muted the story" in lines
+    assert "Nora called it news after all" in re.sub("<.*?>", "", rest)
+
+
 async def test_the_page_tells_new_from_earlier_events_and_links_the_days_around(
     client: Client, week: None
 ) -> None:
@@ -305,9 +327,9 @@ async def test_each_event_has_its_newest_headlines(service: Service, client: Cli
         }
         lines = {id_: [re.sub("<.*?>|, .*UTC", "", line) for line in found] for id_, found in said.items()}
         assert lines == {
-            "dam": ["newest: Dam report 3 (Estmark Radio)", "before: Dam report 2 (Coastline News)"],
+            "dam": [f"later headline: Dam report {n}" for n in ("3 (Estmark Radio)", "2 (Coastline News)")],
             "old": [],
-            "updated": ["newest: Dam report 2 (Coastline News)"],
+            "updated": ["later headline: Dam report 2 (Coastline News)"],
         }
         assert ", updated <time" in said["updated"][0] and ", updated" not in said["dam"][0]
 

@@ -142,6 +142,7 @@ def compare_with_readers_versions(
     )
     updated = all(has_other_figures(subject, record, is_revision, is_same) for record in readers)
     turned = all(is_reversed(subject, r) and (not is_same or contradicts(subject, r, text)) for r in readers)
+    corrects = is_correction(subject, text if adds else "")
     # A headline that hardly occurs in its text, such as a page number, is not about it.
     is_about = not is_same and subject.own_headline > AGREEING
     holds: dict[KeepReason, bool] = {
@@ -149,7 +150,7 @@ def compare_with_readers_versions(
         "fuller": fuller,
         "updated_figures": is_revision and updated,
         "reversed": is_revision and turned,
-        "correction": is_revision and is_correction(subject) and not any(map(is_correction, readers)),
+        "correction": is_revision and corrects and not any(map(is_correction, readers)),
         "headline": is_about and all(contradicts(subject, record, text) for record in readers),
         "beginning": is_about and 0 < adds < policy.keep_if_adds and leads_with_news(subject, readers, text),
     }
@@ -192,10 +193,13 @@ def _lacks(article: Comparable, stated: set[str]) -> bool:
     return len(article.figures) < MAX_FIGURES and any(figure_hash(f) not in article.figures for f in stated)
 
 
-def is_correction(article: Comparable) -> bool:
-    """Whether the headline begins or ends with a word that marks a correction or a withdrawal."""
-    words = tokenizer.shingle_units(article.title, article.lang)
-    return not table("correction", article.lang).keys().isdisjoint(words[:1] + words[-1:])
+def is_correction(article: Comparable, text: str = "") -> bool:
+    """Whether the headline's first or last word, or the start of the text or of its last line, says so."""
+    lines = text.strip().splitlines()
+    parts = (article.title, *lines[:1], *lines[-1:])
+    title, *starts = (tokenizer.shingle_units(part, article.lang) for part in parts)
+    said = {*title[:1], *title[-1:], *(word for start in starts for word in start[:4])}
+    return not table("correction", article.lang).keys().isdisjoint(said)
 
 
 def is_reversed(later: Comparable, earlier: Comparable) -> bool:

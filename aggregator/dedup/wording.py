@@ -69,8 +69,8 @@ def shared_wording(subject: Sketch, others: Sequence[Sketch], width: int, skip: 
 def leads_with_news(subject: Comparable, others: Sequence[Comparable], text: str) -> bool:
     """Whether ``text``, that of ``subject``, begins with what its headline says and no other article does.
 
-    With a term that only its headline has, in wording that no other has: at least as many sampled shingles as
-    one word is in, behind a headline and a kicker at its start. A term of its headline must be in theirs.
+    With a term that only its headline has, in a sampled shingle behind a headline and a kicker at its start,
+    in no wording that others have. A term of its headline must be in theirs.
     """
     lang, width = subject.lang, shingle_width(subject.lang)
     titled, *others_titled = (normalize_spelling(headline_units(a), lang) for a in (subject, *others))
@@ -96,7 +96,7 @@ def leads_with_news(subject: Comparable, others: Sequence[Comparable], text: str
     for place, terms in enumerate(terms_at):
         new -= terms if is_known[max(0, place - width + 1) : place + 1].any() else set()
     around = {at - j for at, terms in enumerate(terms_at) if at in lead and terms & new for j in range(width)}
-    return sum(start <= at < len(hashes) and int(hashes[at]) <= least for at in around) >= width
+    return any(start <= at < len(hashes) and int(hashes[at]) <= least for at in around)
 
 
 def headline_shingles(article: Comparable) -> set[int]:

@@ -235,6 +235,27 @@ def test_a_correction_is_kept(first: str, later: str, lang: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "is_correction"),
+    [
+        (f"Correction: an earlier version of this article named another architect.\n{TUNNEL}", True),
+        (f"{TUNNEL}\nThis article was corrected on Tuesday: the state pays half.", True),
+        (f"{TUNNEL}\nThe mayor said that the plan was corrected in June.", False),
+        (TUNNEL, False),
+    ],
+)
+def test_a_correction_in_the_text_is_kept(text: str, is_correction: bool) -> None:
+    """At its start, or in its last line, under the same headline; not if readers have the same text."""
+    before, now = (Article(id="x", title="Tunnel to open", text=t, lang="en") for t in (TUNNEL, text))
+    for first in (before, now):
+        canonical = build_record(first, ANALYZER.analyze(first), 1, 1)
+        found = compare_with_readers_versions(
+            duplicate("overlap"), ANALYZER.analyze(now), canonical, [], VERIFIED, True, True
+        )
+        kept = is_correction and first is before
+        assert (found.keep, found.keep_reason) == (kept, "correction" if kept else None)
+
+
+@pytest.mark.parametrize(
     ("first", "later", "lang"),
     [
         ("Council adopts budget", "Council rejects budget", "en"),

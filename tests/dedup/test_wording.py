@@ -308,6 +308,26 @@ def test_news_in_headline_and_lead_above_old_paragraphs(
     assert not leads_with_news(ANALYZER.analyze(Article(id="a", title=later, text=titled)), [before], titled)
 
 
+@pytest.mark.parametrize(("sentences", "least"), [(12, 30), (40, 25), (70, 18)])
+def test_news_above_a_long_text_is_found_though_it_is_sampled(sentences: int, least: int) -> None:
+    """Mostly: of a text of 700 words little more than one shingle in four is compared."""
+    found = 0
+    for seed in range(30):
+        background, place = story(seed, sentences), f"Quar{chr(ord('a') + seed % 26)}{'aeiou'[seed % 5]}n"
+        before, now = (
+            ANALYZER.analyze(Article(id="a", title=title, text=f"{lead} {background}", lang="en"))
+            for title, lead in (
+                ("Truce agreed in the Morn valley", "Both sides agreed on a truce in the Morn valley."),
+                (
+                    f"Truce in the Morn valley broken by shells on {place}",
+                    f"Shells fell on {place} on Thursday and broke what was agreed, observers said by radio.",
+                ),
+            )
+        )
+        found += leads_with_news(now, [before], now.text)
+    assert found >= least, (now.text_words, found)
+
+
 def test_the_name_of_a_site_is_no_news() -> None:
     """A headline without a common word, though the page says it at its start."""
     before = told("Truce agreed in the Morn valley", "Both sides agreed on a truce.", "en")

@@ -79,6 +79,23 @@ def test_counters_are_read_as_rates_and_gauges_are_not() -> None:
             assert counts == (before in ("rate(", "increase(")), expression
 
 
+def test_what_an_alert_leaves_out_by_instance_has_an_alert_of_its_own() -> None:
+    """A replica that alone cannot use the store is left out of NotReady and hidden in a maximum."""
+    excluded = {
+        name
+        for rule in RULES.values()
+        for name in re.findall(r"unless on \(instance\) (aggregator_\w+) == 0", rule["expr"])
+    }
+    reported = {
+        name
+        for rule in RULES.values()
+        for name in re.findall(r"min by \(instance\) \(avg_over_time\((\w+)\[2m\]\)\) < ", rule["expr"])
+    }
+
+    assert excluded
+    assert excluded <= reported
+
+
 def test_every_alert_has_a_runbook_entry() -> None:
     """With meaning, first look and remedy, linked by its whole address; no entry is left over."""
     alerts = RUNBOOK[RUNBOOK.index("## Alerts") : RUNBOOK.index("## Situations")]

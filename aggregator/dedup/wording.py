@@ -70,7 +70,7 @@ def leads_with_news(subject: Comparable, others: Sequence[Comparable], text: str
     """Whether ``text``, that of ``subject``, begins with what its headline says and no other article does.
 
     With a term that only its headline has, in a sampled shingle behind a headline and a kicker at its start,
-    in no wording that others have. A term of its headline must be in theirs.
+    in no wording that others have. A term of its headline must be of theirs, or of their texts.
     """
     lang, width = subject.lang, shingle_width(subject.lang)
     titled, *others_titled = (normalize_spelling(headline_units(a), lang) for a in (subject, *others))
@@ -80,7 +80,7 @@ def leads_with_news(subject: Comparable, others: Sequence[Comparable], text: str
     of_headline = {*tokenizer.terms_of_words(titled, lang)}
     known = {term for other in others_titled for term in tokenizer.terms_of_words(other, lang)}
     new = of_headline.intersection(tokenizer.terms_of_words(words[start : lead.stop], lang)) - known
-    if not new or known.isdisjoint(of_headline):
+    if not new or of_headline.isdisjoint(known.union(term for other in others for term, _ in other.terms)):
         return False
     hashes = shingles.hashes_in_order(np.fromiter(map(shingles.word_hash, words), np.uint64), width)
     hashes >>= np.uint64(32)

@@ -328,6 +328,18 @@ def test_news_above_a_long_text_is_found_though_it_is_sampled(sentences: int, le
     assert found >= least, (now.text_words, found)
 
 
+def test_the_headline_may_share_its_subject_with_the_text_alone() -> None:
+    """News on somebody of whom the earlier headline says nothing."""
+    first = "The court convicted Ulla Rieker of bribery. Rieker denied it. The shops of Rieker are closed."
+    lead = "Ulla Rieker was found dead in her cell on Tuesday, the prison said."
+    before = told("Former mayor convicted", first, "en")
+    now = told("Rieker found dead", f"{lead} {first}", "en")
+    other = told("Marlow found dead", f"Ada Marlow was found dead in her cell. {first}", "en")
+
+    assert leads_with_news(now, [before], now.text)
+    assert not leads_with_news(other, [before], other.text)
+
+
 def test_the_name_of_a_site_is_no_news() -> None:
     """A headline without a common word, though the page says it at its start."""
     before = told("Truce agreed in the Morn valley", "Both sides agreed on a truce.", "en")

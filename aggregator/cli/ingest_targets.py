@@ -1,12 +1,13 @@
 """Targets of commands that send articles: a store opened in this process, or a running service.
 
 Both give one answer line per input line, in order. A line that was not processed because of load or an
-outage is processed again until it is (``line_sender.py`` of the client). Only a store imports the service.
+outage is sent again until it is, or ``--wait`` ends (``line_sender.py``). Only a store imports the service.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -40,10 +41,14 @@ PARALLEL_ABOVE_BYTES = 4_000_000  # input size from which on the start of analys
 
 @dataclass(frozen=True, slots=True)
 class BatchDefaults:
-    """What the command declares for all articles; ``profile`` applies to those that name none."""
+    """What the command declares for all articles; ``profile`` applies to those that name none.
+
+    ``wait_s``: after this time without an answer to any of them the command ends.
+    """
 
     profile: str = ""
     backfill: bool = False
+    wait_s: float = math.inf
 
     def apply(self, article: Article) -> Article:
         """The article with these declarations."""
@@ -73,7 +78,8 @@ async def open_target(
     args: argparse.Namespace, settings: Settings
 ) -> AsyncIterator[LocalTarget | ServerTarget]:
     """The target for ``--store`` or ``--server``; by default the local server."""
-    defaults = BatchDefaults(requested_profile(args), getattr(args, "backfill", False))
+    backfill, wait_s = getattr(args, "backfill", False), getattr(args, "wait", None) or math.inf
+    defaults = BatchDefaults(requested_profile(args), backfill, wait_s)
     if args.store is None:
         url = args.server or service_url(settings.host, settings.port)
         async with ServerTarget.open(url, settings.key, defaults) as server:
@@ -102,7 +108,7 @@ class LocalTarget:
 
     def __init__(self, service: Service, defaults: BatchDefaults = BatchDefaults()) -> None:
         self._service = service
-        self._defaults = defaults
+        self._defaults, self._limit_s = defaults, lambda: defaults.wait_s
 
     @classmethod
     @asynccontextmanager
@@ -130,7 +136,7 @@ class LocalTarget:
         decoded = [_decode(line, self._defaults) for line in lines]
         articles = [article for article in decoded if isinstance(article, Article)]
         answers: list[Answer | errors.AggregatorError] = await retry_forever.send_until_answered(
-            articles, lambda rest: self._submit(rest, dry_run), RETRYABLE
+            articles, lambda rest: self._submit(rest, dry_run), RETRYABLE, limit_s=self._limit_s
         )
         remaining = iter(answers)
         return [
@@ -198,7 +204,7 @@ class ServerTarget:
     ) -> AsyncIterator[ServerTarget]:
         """A target that sends nothing yet. Raises ConfigurationError for an invalid URL."""
         with client_errors_translated():
-            async with LineSender.open(url, key) as sender:
+            async with LineSender.open(url, key, defaults.wait_s) as sender:
                 yield cls(sender, defaults)
 
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[LineAnswer]:

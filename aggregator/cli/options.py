@@ -121,8 +121,10 @@ _FILES = arg("files", nargs="*", default=["-"], metavar="FILE", help=f"{INPUT_HE
 def _ingest(name: str, help: str, example: str, *arguments: Argument) -> Command:
     out_option = arg("--out", metavar="FILE", help="write the verdicts here (default: standard output)")
     zone = arg("--timezone", metavar="ZONE", type=time_zone, help="of dates without offset: Europe/Berlin")
+    limit = "end with code 3 when nothing was accepted for this long (default: repeat until it is)"
+    wait = arg("--wait", metavar="SECONDS", type=positive_int, help=limit)
     return Command(
-        name, help, example, (_FILES, out_option, zone, *arguments), "aggregator.cli.ingest:run",
+        name, help, example, (_FILES, out_option, zone, wait, *arguments), "aggregator.cli.ingest:run",
         progress=True, store=True, server=True, profiles=True, settings=(*SERVICE_SETTINGS, "max_body_bytes"),
     )  # fmt: skip
 

@@ -6,13 +6,16 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from aggregator.analysis.pool.pool import AnalysisPool
-from aggregator.cli import ingest_targets
+from aggregator.cli import ingest_targets, main
 from aggregator.cli.ingest_targets import BatchDefaults
 from aggregator.contract.problems import to_problem
 from aggregator.contract.responses import encode
@@ -27,6 +30,7 @@ from aggregator.errors import (
 from aggregator.jsonl import Line
 from aggregator.settings import Settings
 from aggregator_client import retry_forever
+from tests.cli.helpers import write_jsonl
 from tests.support.factories import story
 
 pytestmark = pytest.mark.integration
@@ -84,6 +88,42 @@ async def test_a_local_store_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> N
 
     assert [reply.verdict for reply in replies] == ["new"] * 4 + [None]
     assert refused == {"2": 2, "3": 3}
+
+
+@pytest.mark.parametrize("option", [["--wait", "30"], []])
+def test_a_wait_ends_where_the_command_says(
+    option: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After 30 s without progress with code 3 and the reason; by default it lasts as long as needed."""
+    clock_s, refusals = count(0, 10), iter(range(20))
+    analyze_many = AnalysisPool.analyze_many
+
+    async def overloaded(self: AnalysisPool, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        results = await analyze_many(self, articles)
+        return results if next(refusals, None) is None else [StoreUnavailable("The store is full.")]
+
+    monkeypatch.setattr(AnalysisPool, "analyze_many", overloaded)
+    monkeypatch.setattr(retry_forever, "time", SimpleNamespace(monotonic=lambda: next(clock_s)))
+    file = write_jsonl(tmp_path / "a.jsonl", {"id": "1", "text": story(1, 3)})
+    code = main(["ingest", "--store", "memory", "--no-progress", *option, str(file)])
+
+    assert (code, len([*refusals])) == ((3, 16) if option else (0, 0))
+    assert ("aggregator: The store is full." in capsys.readouterr().err) == bool(option)
+
+
+async def test_a_server_that_takes_nothing_is_waited_for_within_the_limit() -> None:
+    """Also one that was reached, which answers 503."""
+
+    async def handle(_: web.Request) -> web.Response:
+        return web.Response(status=503, body=encode(to_problem(StoreUnavailable("The store is full."))))
+
+    app = web.Application()
+    app.router.add_post("/v1/articles/batch", handle)
+    async with TestServer(app) as server:
+        url, defaults = str(server.make_url("/")), BatchDefaults(wait_s=0.0)
+        async with ingest_targets.ServerTarget.open(url, defaults=defaults) as target:
+            with pytest.raises(StoreUnavailable, match="is full"):
+                await target.send(numbered_lines(1), dry_run=False)
 
 
 async def test_line_numbers_of_a_batch_become_those_of_the_file() -> None:

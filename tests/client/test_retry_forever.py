@@ -84,7 +84,7 @@ async def test_the_wait_for_a_service_that_was_never_reached_says_its_end(
         raise StoreUnavailable("refused")
 
     with caplog.at_level(logging.WARNING), pytest.raises(StoreUnavailable):
-        await retry_forever.send_until_answered([1], attempt, (StoreUnavailable,), may_wait=lambda: False)
+        await retry_forever.send_until_answered([1], attempt, (StoreUnavailable,), limit_s=lambda: 3)
     assert clock_s[0] == pytest.approx(103.0)
     assert caplog.messages == ["1 articles not processed yet, retrying for about 3 s in all: refused"]
 

@@ -1,12 +1,13 @@
 """Lines of JSON posted to a running service until each has an answer: ``aggregator ingest`` and ``check``.
 
 A line that was not processed because of load or an outage is sent again until it is (articles are idempotent
-by id); only a service that was never reached ends that. A line at which the service repeatedly answers 500
-gets an error.
+by id); a service that was never reached ends that, and a limit of the caller. A line at which the service
+repeatedly answers 500 gets an error.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,9 +16,9 @@ from dataclasses import dataclass
 import aiohttp
 import msgspec
 
+from aggregator_client import retry_forever
 from aggregator_client.decision import kind_of_problem, problem_of
 from aggregator_client.errors import ClientError, ConfigurationError, InputTooLarge, NotFound, Unavailable
-from aggregator_client.retry_forever import send_until_answered
 from aggregator_client.transport import (
     JSON_TYPE,
     NDJSON_TYPE,
@@ -60,23 +61,24 @@ LineResult = LineAnswer | InputTooLarge | RepeatedInternalError
 class LineSender:
     """A running service at ``url``."""
 
-    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+    def __init__(self, session: aiohttp.ClientSession, url: str, wait_s: float) -> None:
         self._session = session
         self._url = url
+        self._wait_s = wait_s
         self._has_connected = False
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, url: str, key: str = "") -> AsyncIterator[LineSender]:
+    async def open(cls, url: str, key: str = "", wait_s: float = math.inf) -> AsyncIterator[LineSender]:
         """A sender that sends nothing yet. Raises ConfigurationError for an invalid URL."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=READ_TIMEOUT_S)
         async with aiohttp.ClientSession(timeout=timeout, headers=authorization_headers(key)) as session:
-            yield cls(session, check_http_url(url))
+            yield cls(session, check_http_url(url), wait_s)
 
     async def send(self, lines: Sequence[bytes], query: str = "") -> list[LineResult]:
         """One result per line, in order; waits while lines cannot be processed. ``query``: with its "?".
 
-        Raises ConfigurationError or NotFound for what no line causes, Unavailable without a service.
+        Raises ConfigurationError or NotFound for what no line causes, Unavailable when the wait ends.
         """
         return await self._send_batch(list(enumerate(lines)), Counter(), query)
 
@@ -84,11 +86,11 @@ class LineSender:
         self, lines: Sequence[NumberedLine], errors: Counter[int], query: str
     ) -> list[LineResult]:
         try:
-            return await send_until_answered(
+            return await retry_forever.send_until_answered(
                 lines,
                 lambda rest: self._post_batch(rest, errors, query),
                 (Unavailable,),
-                may_wait=lambda: self._has_connected,
+                limit_s=self._limit_s,
             )
         except (InputTooLarge, RepeatedInternalError) as error:
             # The server's limit is below the size of this batch, or the server fails at one of its lines.
@@ -99,6 +101,11 @@ class LineSender:
                 *await self._send_batch(lines[:half], errors, query),
                 *await self._send_batch(lines[half:], errors, query),
             ]
+
+    def _limit_s(self) -> float:
+        return (
+            self._wait_s if self._has_connected else min(self._wait_s, retry_forever.FIRST_CONTACT_TIMEOUT_S)
+        )
 
     async def _post_batch(
         self, lines: Sequence[NumberedLine], errors: Counter[int], query: str

@@ -1,9 +1,10 @@
-"""Retries without an end, for commands that must not drop an article: ``ingest``, ``check``, ``migrate``."""
+"""Retries, by default without an end, for commands that must not drop an article: ``ingest``, ``migrate``."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar, cast
@@ -33,13 +34,13 @@ async def send_until_answered(
     attempt: Callable[[Sequence[T]], Awaitable[Sequence[R | Exception]]],
     retryable: tuple[type[Exception], ...],
     *,
-    may_wait: Callable[[], bool] = lambda: True,
+    limit_s: Callable[[], float] = lambda: math.inf,
     what: str = "",
 ) -> list[R]:
     """Repeat ``attempt`` with the items that got one of ``retryable``, until all have another answer.
 
-    ``may_wait``: asked after a failure before the first answer; False raises the failure. ``what``: waits, in
-    the words of the log, by default the number of articles.
+    ``limit_s``: asked after a failure; the failure is raised when no item has had an answer for this long.
+    ``what``: waits, in the words of the log, by default the number of articles.
     """
     results: dict[int, R] = {}
     pause_s, waiting_since_s, log_at_s = INITIAL_BACKOFF_S, None, 0.0
@@ -65,12 +66,12 @@ async def send_until_answered(
             waiting_since_s, log_at_s = now_s, now_s + LOG_AFTER_S
         elif now_s >= log_at_s:
             waiting = what or f"{len(items) - len(results)} articles"
-            limit = "until it succeeds" if may_wait() else f"for about {FIRST_CONTACT_TIMEOUT_S:.0f} s in all"
+            limit = "until it succeeds" if limit_s() == math.inf else f"for about {limit_s():.0f} s in all"
             log.warning("%s not processed yet, retrying %s: %s", waiting, limit, failure)
             log_at_s = now_s + LOG_INTERVAL_S
-        left_s = waiting_since_s + FIRST_CONTACT_TIMEOUT_S - now_s
-        if left_s <= 0 and not may_wait():
+        left_s = waiting_since_s + limit_s() - now_s
+        if left_s <= 0:
             raise failure
-        await asyncio.sleep(pause_s if may_wait() else min(pause_s, left_s))
+        await asyncio.sleep(min(pause_s, left_s))
         pause_s = min(2 * pause_s, MAX_BACKOFF_S)
     return [results[i] for i in range(len(items))]

@@ -172,6 +172,23 @@ async def test_a_new_reader_of_a_site_with_one_outlet(client: Client) -> None:
     assert (await lists[1].json())["not_found"] == ["ghost"]
 
 
+async def test_an_article_of_two_subjects_is_listed_once(client: Client) -> None:
+    """The newest article of both: a new reader gets it, and no second time."""
+    texts = (
+        "The harbour monitor of Estmark is called Ferrywatch.",
+        "Ferries sail on northern routes, every pier works again.",
+        "Every northern pier works: ferries again sail all routes.",
+        "Routes sail: the pier in northern works has every ferry.",
+        "Ferrywatch, a monitor that Estmark harbour runs, sees ferries sail on northern routes. Captains "
+        "complain about broken radar screens, and tickets sold online remain invalid until Friday.",
+    )
+    for text in texts:
+        await client.post("/v1/articles", json={"id": text, "text": text})
+    body = await (await client.get("/v1/related")).json()
+
+    assert [item["id"] for item in body["related"]] == [texts[-1]]
+
+
 async def test_sources_of_a_text_are_a_filter(client: Client) -> None:
     """A list is as in the query; a text is the outlet of the article that is asked about."""
     await client.post("/v1/articles", json={"id": "a", "text": STORY, "source": "Post"})

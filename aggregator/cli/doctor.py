@@ -206,7 +206,7 @@ def _check_embedded_store(directory: Path) -> Finding:
     if disk is not None and disk.is_low:
         return wrong("store", disk.full_message, errors.EXIT_UNAVAILABLE)
     size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-    return ok("store", f"Not running; {size / 1e6:.1f} MB on disk, which --audit reads.")
+    return ok("store", f"Not running; {size / 1e6:.1f} MB on disk; --audit reads it and counts what expires.")
 
 
 async def _check_store_server(url: str) -> list[Finding]:
@@ -277,6 +277,8 @@ async def _audit(settings: Settings) -> list[Finding]:
             integrity = await check_integrity(service.articles.index, space, service.clock())
             if integrity.records or integrity.postings:
                 findings.append(_integrity_finding(integrity))
+        if findings and not running.store_url:
+            findings += await doctor_contents.check_index(service)
     return findings or [note("audit", "Nothing is stored yet.")]
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 from aggregator import errors
 from aggregator.app import Service, open_service
 from aggregator.background.tasks import last_backup
+from aggregator.domain import arrival_ms_of
 from aggregator.errors import AggregatorError, DamagedValue, exit_code
 from aggregator.events.detection.model import LearningStatus
 from aggregator.index.upkeep import spaces
@@ -51,7 +52,7 @@ async def check_contents(settings: Settings) -> list[Finding]:
     async with open_service(running) as service:
         if incident := service.articles.index.memory.incident:
             findings.append(wrong("store", incident.sentence, errors.EXIT_UNAVAILABLE))
-        for check in (check_unread, _check_clock, _check_keys, _check_detector, _check_events, _check_index):
+        for check in (check_unread, _check_clock, _check_keys, _check_detector, _check_events, check_index):
             try:
                 findings += await check(service)
             except AggregatorError as error:
@@ -162,7 +163,8 @@ async def _check_events(service: Service) -> list[Finding]:
     ]
 
 
-async def _check_index(service: Service) -> list[Finding]:
+async def check_index(service: Service) -> list[Finding]:
+    """What is stored, what of it has expired or will when the service starts, and the last backup."""
     store, findings, total = service.store, list[Finding](), 0
     if untrusted := await service.articles.index.untrusted.read():
         listed = ", ".join(sorted(untrusted))
@@ -172,17 +174,22 @@ async def _check_index(service: Service) -> list[Finding]:
     finding = ok if service.clock() - made_ms < 2 * DAY_MS else note  # as the alert BackupOverdue
     findings.append(finding("backup", f"The last complete backup of this store {made}."))
     retention, expiring = service.background.maintenance.jobs.retention, list[Finding]()
+    days = service.settings.retention_days
     for space in service.articles.index.spaces:
         found = await spaces.count_articles(store, space, spaces.StoredSpace())
         total += found.articles
         if found.articles:
             span = f"arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"
-            findings.append(ok("index", f"{space}: about {found.articles} texts, {span}."))
-            if what := await retention.expiring(space, service.clock()):
-                expiring.append(note("index", f"{what}, when the service starts with it."))
-    days = service.settings.retention_days
-    few = f"only articles older than {days:g} days expire" if days else "no article expires"
-    findings += expiring or [ok("index", f"When the service starts, {few} (retention_days = {days:g}).")]
+            floor, next_floor = await retention.floors(space, service.clock())
+            texts, expired = f"{space}: about {found.articles} texts, {span}", found.below(floor)
+            waiting = f"; about {expired} have expired and wait to be deleted" if expired else ""
+            findings.append(ok("index", f"{texts}{waiting}."))
+            if count := found.below(next_floor) - expired:
+                before = f"which arrived before {format_minute(arrival_ms_of(next_floor))} UTC"
+                what = f"{space}: about {count} of {found.articles} texts, {before}, expire when the service"
+                expiring.append(note("index", f"{what} starts (retention_days = {days:g})."))
+    none = f"When the service starts, no text of the sample expires (retention_days = {days:g})."
+    findings += expiring or [ok("index", none)]
     if total >= MIN_TEXTS_FOR_MEMORY_RATIO:
         per_text = f"{(await store.info()).memory_bytes / total:,.0f}"
         findings.append(ok("index", f"{per_text} bytes of memory per stored text, including the fixed part."))

@@ -12,7 +12,7 @@ import pytest
 from aggregator.app import open_service
 from aggregator.auth.api_keys import API_KEYS_KEY, ApiKeys
 from aggregator.cli import main
-from aggregator.cli.doctor_contents import _check_index
+from aggregator.cli.doctor_contents import check_index, ok
 from aggregator.domain import Article
 from aggregator.events.webhooks.outbox import OUTBOX_KEY
 from aggregator.settings import Settings
@@ -143,30 +143,40 @@ def test_corrupt_values_are_reported(
     assert wrong_subjects("redis://127.0.0.1:1") == (3, ["store"])
 
 
+@pytest.mark.parametrize(("days_passed", "count"), [(29, 0), (40, 3), (60, 4)])
 @pytest.mark.parametrize("has_expired_before", [True, False])
-@pytest.mark.parametrize(("days_passed", "expires"), [(29, False), (60, True)])
-async def test_what_expires_is_said_before_the_start(
-    days_passed: int, expires: bool, has_expired_before: bool
+async def test_what_expires_is_counted_before_the_start(
+    days_passed: int, count: int, has_expired_before: bool
 ) -> None:
-    """With a shorter retention than that of the service, or after a long pause; not if nothing is so old."""
-    clock_ms = wall_clock_ms()
-    async with open_service(
-        Settings(store_url="memory", retention_days=30), clock=lambda: clock_ms
-    ) as service:
-        await service.articles.ingest.submit(Article(id="a", text="Tern 7 landed.", lang="eo"))
+    """With a shorter retention than that of the service, or after a pause; what has expired is said apart."""
+    start_ms = clock_ms = wall_clock_ms()
+    settings = Settings(store_url="memory", retention_days=30)
+    async with open_service(settings, clock=lambda: clock_ms) as service:
+        retention = service.background.maintenance.jobs.retention
+        for number in range(4):
+            clock_ms = start_ms + (number == 3) * 20 * DAY_MS
+            article = Article(id=str(number), text=f"Tern {number} landed.", lang="eo")
+            await service.articles.ingest.submit(article)
         (space,) = (space for space in service.articles.index.spaces if space.startswith("xx."))
         if has_expired_before:  # not with a service that kept all
-            await service.background.maintenance.jobs.retention.expire(space, clock_ms)
-        clock_ms += days_passed * DAY_MS
-        findings = await _check_index(service)
+            await retention.expire(space, start_ms)
+        clock_ms = start_ms + days_passed * DAY_MS
+        before = await check_index(service)
+        await retention.expire(space, clock_ms)
+        after = await check_index(service)
 
-    (said,) = [finding.sentence for finding in findings if "retention_days" in finding.sentence]
-    if expires:
-        assert said.startswith(f"{space}: what arrived from ")
-        assert said.endswith(" expires; retention_days is 30, when the service starts with it.")
-    else:
-        expected = "only articles older than 30 days expire (retention_days = 30)."
-        assert said == f"When the service starts, {expected}"
+    (found,) = [finding for finding in before if "retention_days" in finding.sentence]
+    assert found.mark == ("note" if count else "ok")
+    if count:
+        assert found.sentence.startswith(f"{space}: about {count} of 4 texts, which arrived before ")
+        assert found.sentence.endswith(", expire when the service starts (retention_days = 30).")
+    none = ok("index", "When the service starts, no text of the sample expires (retention_days = 30).")
+    assert (none in before) == (not count)
+    assert none in after
+    waiting = [f.sentence for f in after if "wait to be deleted" in f.sentence]
+    assert [s.endswith(f" UTC; about {count} have expired and wait to be deleted.") for s in waiting] == [
+        True
+    ] * bool(count)
 
 
 def test_untrusted_sources_are_listed(

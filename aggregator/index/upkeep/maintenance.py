@@ -37,35 +37,37 @@ class RetentionJob:
         self._retention = retention
         self.segments_dropped = 0
 
-    async def expiring(self, space: str, trusted_ms: int) -> str:
-        """The articles that expire as the floor rises, if those of over a day do."""
-        since_ms = arrival_ms_of((await self._segments.refresh(space)).floor)
-        at_ms = arrival_ms_of(self._retention.floor_at(trusted_ms))
-        if at_ms - since_ms > DAY_MS:  # seldom; counting reads a sample of the index
-            found = await count_articles(self._store, space, StoredSpace())
-            since_ms = max(since_ms, found.oldest_ms or at_ms)
-        if at_ms - since_ms <= DAY_MS:
-            return ""
-        span = f"from {format_minute(since_ms)} to {format_minute(at_ms)}"
-        days = f"retention_days is {(self._retention.period_ms or 0) / DAY_MS:g}"
-        return f"{space}: what arrived {span} expires; {days}"
+    async def floors(self, space: str, trusted_ms: int) -> tuple[int, int]:
+        """The floor, and the one to which ``expire`` would raise it; equal while that is less than a step."""
+        old, new = (await self._segments.refresh(space)).floor, self._retention.floor_at(trusted_ms)
+        step_ms = (self._retention.period_ms or 0) // FLOOR_STEPS_PER_RETENTION
+        return old, new if arrival_ms_of(new) - arrival_ms_of(old) > step_ms else old
 
     async def expire(self, space: str, trusted_ms: int) -> None:
         """Raise the floor of a space, and seal the segment that spans the period."""
         stack, period_ms = await self._segments.refresh(space), self._retention.period_ms
         if period_ms is None:
             return
-        floor = self._retention.floor_at(trusted_ms)
-        since_ms, at_ms = arrival_ms_of(stack.floor), arrival_ms_of(floor)
-        if at_ms - since_ms > period_ms // FLOOR_STEPS_PER_RETENTION:
-            if expiring := await self.expiring(space, trusted_ms):
-                log.warning("%s", expiring)
-            elif since_ms and at_ms // DAY_MS > since_ms // DAY_MS:  # once a day
-                log.info("%s: what arrived before %s has expired", space, format_minute(at_ms))
+        old, floor = await self.floors(space, trusted_ms)
+        if floor != old:
+            await self._log_expiry(space, arrival_ms_of(old), arrival_ms_of(floor), period_ms)
             await self._segments.advance_head(space, floor=floor)
         numbers, _ = decode_samples((await self._store.read([stack.writable_tag + keys.SAMPLES]))[0])
         if len(numbers) and trusted_ms - arrival_ms_of(int(numbers.min())) > period_ms:
             await self._segments.seal(space, stack.last, trusted_ms)
+
+    async def _log_expiry(self, space: str, since_ms: int, at_ms: int, period_ms: int) -> None:
+        """A warning if articles of over a day expire, else a line a day."""
+        oldest_ms = since_ms
+        if at_ms - since_ms > DAY_MS:  # seldom; counting reads a sample of the index
+            found = await count_articles(self._store, space, StoredSpace())
+            oldest_ms = max(since_ms, found.oldest_ms or at_ms)
+        if at_ms - oldest_ms > DAY_MS:
+            span = f"from {format_minute(oldest_ms)} to {format_minute(at_ms)}"
+            days = f"{period_ms / DAY_MS:g}"
+            log.warning("%s: what arrived %s expires; retention_days is %s", space, span, days)
+        elif since_ms and at_ms // DAY_MS > since_ms // DAY_MS:
+            log.info("%s: what arrived before %s has expired", space, format_minute(at_ms))
 
     async def steps(self, space: str, trusted_ms: int) -> AsyncIterator[None]:
         """Drop what has expired in one space; each step takes the store a few milliseconds."""

@@ -8,6 +8,7 @@ completely to covered spaces (``covered_spaces``).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -102,13 +103,21 @@ async def space_version(store: Store, space: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ForeignSpace:
-    """A space that is not read: about how many articles it has, and when the first and last arrived."""
+    """A space that is not read: about how many articles it has, and when the first and last arrived.
+
+    ``sample``: numbers of articles, in ascending order.
+    """
 
     space: str
     entry: StoredSpace
     articles: int
     oldest_ms: int = 0
     newest_ms: int = 0
+    sample: Sequence[int] = ()
+
+    def below(self, number: int) -> int:
+        """About how many articles have a lower number."""
+        return round(self.articles * bisect_left(self.sample, number) / max(1, len(self.sample)))
 
 
 class ForeignIndex:
@@ -253,7 +262,7 @@ async def count_articles(store: Store, space: str, entry: StoredSpace) -> Foreig
     if not stored:
         return ForeignSpace(space, entry, 0)
     articles = max(1, round(step * len(numbers) * len(stored) / len(probed)))
-    return ForeignSpace(space, entry, articles, arrival_ms_of(stored[0]), arrival_ms_of(stored[-1]))
+    return ForeignSpace(space, entry, articles, arrival_ms_of(stored[0]), arrival_ms_of(stored[-1]), stored)
 
 
 async def _posted_numbers(store: Store, space: str, step: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:

@@ -74,7 +74,8 @@ def edited(event: Event) -> list[EditorAction]:
     that nobody chose, since an editor was done with it.
     """
     own = [a for a in event.in_force if a.action == "merge" or event.id in (a.event, a.into)]
-    is_done, decided = event.work_status in SETTLED, [a for a in own if "work_status" in a.before][-1:]
+    decided = [a for a in own if "work_status" in a.before and a.action != "merge"][-1:]
+    is_done = event.work_status in SETTLED
     last = [a for a in own if a.action == "choose_headline"][-1:]
     last = [a for a in last if a.item in (None, event.headline_id)]
     last = [a for a in last if a.actor or (is_done and all(a.at_ms >= each.at_ms for each in decided))]

@@ -202,6 +202,8 @@ def test_what_was_dropped_again_is_not_reopened() -> None:
     assert edited(of("e", actions=(drop, undo, again), **dropped)) == []
     assert edited(of("e", actions=(drop, renamed), **dropped)) == [renamed]
     assert edited(of("e", actions=(drop, renamed, undo, again), **dropped)) == []
+    merge = EditorAction("merge", "Ada", EVENT_MS + 2, "b", into="e", id=4, before=dict(again.before))
+    assert edited(of("e", actions=(drop, renamed, merge), **dropped)) == [renamed, merge]
     found = handover([of("e", actions=(drop, renamed), **dropped)], EVENT_MS + 1, EVENT_MS + 9)
     assert [each.id for each in found["back"]] == ["e"]
 

@@ -345,23 +345,50 @@ async def test_a_handover_says_how_many_more_were_detected(service: Service, cli
     text = await get(client, "/days?since=2h")
     assert 'Detected since <span class="count">1<' in text
     assert "1 more detected since then is in the other lists" in text
+    await store(service, "storm", at, at, muted="story", actions=(replace(status, action="mute"),))
+    await store(service, "flood", at, at)
+    assert "2 more detected since then are in the other lists" in await get(client, "/days?since=2h")
 
 
-async def test_a_handover_shows_the_last_note_of_each_event(service: Service, client: Client) -> None:
-    """Whole up to 200 characters, with its author; how many there are leads to the others."""
-    at = service.clock() - HOUR_MS - MIDNIGHT_MS
+async def test_a_handover_shows_the_notes_of_its_period(service: Service, client: Client) -> None:
+    """Whole up to 200 characters, with their authors; without any the last one."""
+    at, now_ms = service.clock() - HOUR_MS - MIDNIGHT_MS, service.clock()
     notes = (
-        Note(1, "Ann", service.clock(), "Called the port"),
-        Note(2, "Ben", service.clock(), "<b>" + "o" * 300),
+        Note(1, "Ada", now_ms - 3 * HOUR_MS, "Ask the mayor"),
+        Note(2, "Ann", now_ms - 9, "Called the port"),
+        Note(3, "Ben", now_ms - 8, "<b>" + "o" * 300),
     )
     await store(service, "quake", at, at, notes=notes)
     await store(service, "fire", at, at, notes=notes[:1])
     quake, fire = re.findall("<li>.*?</li>", await get(client, "/days?since=2h"), re.DOTALL)
     quake, fire = (quake, fire) if "The quake" in quake else (fire, quake)
 
-    assert '/events/quake#newsroom">Last of 2 notes</a> by <bdi>Ben</bdi>, <time' in quake
-    assert "&lt;b&gt;ooo" in quake and "o" * 200 not in quake and "Called" not in quake
-    assert '#newsroom">Note</a> by <bdi>Ann</bdi>' in fire and "<bdi>Called the port</bdi>" in fire
+    assert '/events/quake#newsroom">One of 3 notes</a> by <bdi>Ben</bdi>, <time' in quake
+    assert "&lt;b&gt;ooo" in quake and "o" * 200 not in quake and "mayor" not in quake
+    assert "<bdi>Called the port</bdi>" in quake
+    assert '#newsroom">Note</a> by <bdi>Ada</bdi>' in fire and "<bdi>Ask the mayor</bdi>" in fire
+
+
+async def test_a_handover_says_who_put_whom_on_an_event(service: Service, client: Client) -> None:
+    """And who was on it before; of one that was seen and muted both."""
+    at = service.clock() - HOUR_MS - MIDNIGHT_MS
+    for id_, actions in (
+        ("quake", [{"assignee": "Ben"}, {"actor": "Cleo", "assignee": "Cleo"}]),
+        ("fire", [{"assignee": "Ben"}]),
+        ("storm", [{"work_status": "seen"}, {"action": "mute"}]),
+    ):
+        await store(service, id_, at, at)
+        for action in actions:
+            body = {"action": "set_work_status", "actor": "Ada", "work_status": "on_it"} | action
+            body = body if body["action"] != "mute" else {"action": "mute", "actor": "Ada"}
+            async with client.post(f"/v1/events/{id_}/actions", json=body) as response:
+                assert response.status == 200, await response.text()
+
+    rows = re.findall("<li>.*?</li>", await get(client, "/days?since=2h"), re.DOTALL)
+    said = {re.findall(r"/events/(\w+)", row)[0]: re.sub("<.*?>", "", row) for row in rows}
+    assert re.search("On it: Cleo, .* UTC, before: Ben\\s", said["quake"])
+    assert re.search("On it: Ben, .* UTC, put on it by Ada\\s", said["fire"])
+    assert "Muted" in said["storm"] and "Seen by Ada" in said["storm"]
 
 
 async def test_today_is_a_day_of_the_zone_that_the_browser_noted(client: Client) -> None:

@@ -21,7 +21,7 @@ from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, CopyRule, Requirement
 from aggregator.errors import InvalidInput
 
-_UNBOUNDED = ("min_shared_shingles", "same_outlet_hours", "keep_if_adds")
+_UNBOUNDED = ("min_shared_shingles", "same_outlet_hours")
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def test_profiles_of_one_policy_select_it_for_all() -> None:
     [
         ({"min_containment": 80}, "min_containment: 80 is not from 0 to 1"),
         ({"later_containment": 80}, "later_containment: 80 is not from 0 to 1"),
-        ({"keep_if_adds": -0.1}, "keep_if_adds: -0.1 is not from 0 to inf"),
+        ({"keep_if_adds": 20}, "keep_if_adds: 20 is not from 0 to 1"),
         ({"min_opening": float("nan")}, "min_opening: nan is not from 0 to 1"),
         ({"min_shared_shingles": -1}, "min_shared_shingles: -1 is not from 0 to inf"),
         ({"duplicate_bits": 65, "related_bits": 65}, "duplicate_bits: 65 is not from 0 to 64"),

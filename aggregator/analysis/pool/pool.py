@@ -144,7 +144,9 @@ class AnalysisPool:
                     raise
                 self._idle_workers.append(worker)
                 return results
-        except WorkerDied:
+        except WorkerDied as error:
+            if not isinstance(error, CpuLimitExceeded):
+                log.warning("analysis is tried again: %s", error)
             if len(articles) == 1:
                 return [await self._run_in_slow_lane(articles[0])]
         # One article exceeded the limits: run each alone, so that the others get their results.

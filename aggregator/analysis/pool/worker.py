@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import multiprocessing
 import os
 import pickle
@@ -44,6 +45,7 @@ _BUFFER_BYTES = 1 << 20
 _CPU_LIMIT_CODES = (-signal.SIGPROF, -signal.SIGXCPU)
 # Sent by the operating system or an operator, not caused by an article.
 _OUTSIDE_CODES = (0, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
+log = logging.getLogger(__name__)
 
 
 class WorkerDied(Exception):
@@ -218,6 +220,8 @@ class ForkServer:
             if self._process.pid is not None:
                 self._process.terminate()
                 self._process.join(STOP_TIMEOUT_S)
+                if (code := self._process.exitcode or 0) < 0 and code != -signal.SIGTERM:
+                    log.warning("the fork server of the analysis workers had ended (signal %d)", -code)
                 self._process.kill()  # a stopped process does not handle SIGTERM
                 self._process.join()
             self._process = None

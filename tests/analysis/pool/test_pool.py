@@ -241,13 +241,18 @@ async def test_a_batch_survives_a_worker_that_gets_hardly_any_processor_time(
     assert checks() > 0
 
 
-async def test_an_article_whose_worker_is_killed_is_tried_again(open_pool: OpenPool) -> None:
-    """Its workers are killed from outside, as by the operating system when memory is short."""
+async def test_an_article_whose_worker_is_killed_is_tried_again(
+    open_pool: OpenPool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its worker is killed from outside, as by the operating system when memory is short: one warning."""
     pool = open_pool(Analyzer({"xx": HostileModel()}))
     assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
     (worker,) = pool._idle_workers
     os.kill(worker._pid, signal.SIGKILL)
     assert isinstance(await as_caller("fair", pool, "peaceful"), Analysis)
+    assert caplog.messages == [
+        "analysis is tried again: an analysis worker was ended from outside (signal 9)"
+    ]
 
 
 @pytest.mark.integration
@@ -333,8 +338,8 @@ def kill(pids: set[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-async def test_workers_are_restarted_after_the_fork_server_dies() -> None:
-    """After the fork server is killed between two pages, the next page is still answered."""
+async def test_workers_are_restarted_after_the_fork_server_dies(caplog: pytest.LogCaptureFixture) -> None:
+    """After the fork server is killed between two pages, the next page is still answered; the log says it."""
     pool = AnalysisPool(ANALYZER, processes=1)
     try:
         assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
@@ -343,6 +348,8 @@ async def test_workers_are_restarted_after_the_fork_server_dies() -> None:
     finally:
         pool.close()
         pool.close()
+    ended = "the fork server of the analysis workers had ended (signal 9)"
+    assert [message for message in caplog.messages if "signal" in message] == [ended]
 
 
 class LargeModel(HashedModel):

@@ -64,8 +64,7 @@ class RetentionJob:
             oldest_ms = max(since_ms, found.oldest_ms or at_ms)
         if at_ms - oldest_ms > DAY_MS:
             span = f"from {format_minute(oldest_ms)} to {format_minute(at_ms)}"
-            days = f"{period_ms / DAY_MS:g}"
-            log.warning("%s: what arrived %s expires; retention_days is %s", space, span, days)
+            log.warning("%s: what arrived %s expires; retention_days is %g", space, span, period_ms / DAY_MS)
         elif since_ms and at_ms // DAY_MS > since_ms // DAY_MS:
             log.info("%s: what arrived before %s has expired", space, format_minute(at_ms))
 

@@ -65,7 +65,7 @@ class LineSender:
         self._session = session
         self._url = url
         self._wait_s = wait_s
-        self._has_connected = False
+        self._limit_s = min(wait_s, retry_forever.FIRST_CONTACT_TIMEOUT_S)  # until it is reached
 
     @classmethod
     @asynccontextmanager
@@ -90,7 +90,7 @@ class LineSender:
                 lines,
                 lambda rest: self._post_batch(rest, errors, query),
                 (Unavailable,),
-                limit_s=self._limit_s,
+                limit_s=lambda: self._limit_s,
             )
         except (InputTooLarge, RepeatedInternalError) as error:
             # The server's limit is below the size of this batch, or the server fails at one of its lines.
@@ -101,11 +101,6 @@ class LineSender:
                 *await self._send_batch(lines[:half], errors, query),
                 *await self._send_batch(lines[half:], errors, query),
             ]
-
-    def _limit_s(self) -> float:
-        return (
-            self._wait_s if self._has_connected else min(self._wait_s, retry_forever.FIRST_CONTACT_TIMEOUT_S)
-        )
 
     async def _post_batch(
         self, lines: Sequence[NumberedLine], errors: Counter[int], query: str
@@ -143,7 +138,7 @@ class LineSender:
         headers = {"Content-Type": content_type}
         try:
             async with self._session.post(self._url + path, data=body, headers=headers) as response:
-                self._has_connected = True
+                self._limit_s = self._wait_s
                 return response.status, await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
             remedy = "start it with `aggregator serve`, or name a running one with --server URL."

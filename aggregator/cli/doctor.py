@@ -78,7 +78,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 def next_step(findings: Sequence[Finding], settings: Settings) -> str:
     """What to do after these findings, in one line."""
-    url = service_url(settings.host, settings.port)
+    url = settings.public_url.rstrip("/") or service_url(settings.host, settings.port)
     if any(finding.mark == "wrong" for finding in findings):
         return f"repair what the first line marked wrong names, then run {command('doctor', settings)} again."
     if not any(finding.subject == "service" and finding.mark == "ok" for finding in findings):

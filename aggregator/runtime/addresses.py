@@ -164,12 +164,12 @@ async def announce(settings: Settings, port: int) -> None:
 
 def next_step(settings: Settings, url: str, state: str) -> str:
     """What a newcomer should do now, in one line."""
-    doctor = command("doctor", settings)
+    doctor, page = command("doctor", settings), f"{settings.public_url.rstrip('/') or url}/"
     if state != "ready":
         return f"{doctor} names what is wrong"
     if settings.demo:
-        return f"open {url}/ in a browser; news arrives for some seconds"
-    return f"open {url}/, which shows how to send the first article; {doctor} checks the rest"
+        return f"open {page} in a browser; news arrives for some seconds"
+    return f"open {page}, which shows how to send the first article; {doctor} checks the rest"
 
 
 def get(url: str, timeout_s: float = ANSWER_TIMEOUT_S) -> tuple[int, bytes]:

@@ -103,7 +103,7 @@ def test_a_store_whose_files_are_gone_is_a_problem(
     ("settings", "access", "needs_key"),
     [
         (Settings(), ok("access", "1 active key (1 admin)."), True),
-        (Settings(key="k"), ok("access", "1 active key (1 admin)."), False),
+        (Settings(key="k", public_url="https://n.example"), ok("access", "1 active key (1 admin)."), False),
         (Settings(auth_disabled=True), ok("access", "1 active key (1 admin)."), False),
         (Settings(bootstrap_key="b" * 32), ok("program", "No access is known."), True),
         (Settings(), note("access", "No keys: open to every program on this machine."), False),
@@ -115,7 +115,8 @@ def test_the_command_that_loads_articles_names_the_key_that_it_needs(
     """Without it the command would be refused."""
     hint = doctor.next_step([access, ok("service", "Running and ready.")], settings)
 
-    assert hint.startswith("open http://127.0.0.1:8080/, or load articles: `aggregator ingest FILE")
+    page = f"{settings.public_url or 'http://127.0.0.1:8080'}/"
+    assert hint.startswith(f"open {page}, or load articles: `aggregator ingest FILE")
     assert ("AGGREGATOR_KEY" in hint) == needs_key
 
 

@@ -101,6 +101,11 @@ async def test_a_busy_service_is_asked_again() -> None:
     [
         (Settings(), "ready", "open http://127.0.0.1:8080/, which shows how to send the first article"),
         (Settings(demo=True), "ready", "open http://127.0.0.1:8080/ in a browser"),
+        (
+            Settings(public_url="https://news.example/desk/"),
+            "ready",
+            "open https://news.example/desk/, which",
+        ),
         (Settings(), "not ready", "`aggregator doctor` names what is wrong"),
     ],
 )

@@ -103,7 +103,10 @@ def test_clusters_pairs_and_related_articles_are_scored(
     file = write_jsonl(tmp_path / "events", *events)
     assert run("evaluate", "related", "--json", "--compare", "tf-idf", file) == 0
     (result,) = json.loads(capsys.readouterr().out)
-    assert result["rankings"][2]["recall"] == 1.0
+    assert [each["name"] for each in result["rankings"]][2:] == ["no minimum", "tf-idf"]
+    assert result["rankings"][3]["recall"] == 1.0
+    assert run("evaluate", "related", "--json", file, "--compare") == 0  # with what is always installed
+    assert json.loads(capsys.readouterr().out) == [result]
     unnamed = write_jsonl(tmp_path / "unnamed", *({**row, "id": None} for row in events))
     assert run("evaluate", "related", "--show", "2", unnamed) == 0
     printed = capsys.readouterr().out

@@ -62,7 +62,8 @@ async def test_recall_is_compared_with_brute_force() -> None:
     rankings = {ranking.name: ranking for ranking in report.rankings}
 
     assert next(iter(steps.items())) == ("articles", 55) and list(steps)[1:] == list(rankings)
-    assert list(rankings) == ["related", "exhaustive", *RANKINGS]
+    assert list(rankings) == ["related", "exhaustive", "no minimum", *RANKINGS]
+    assert rankings["no minimum"].shown == 2.0 > rankings["related"].shown
     assert report.labeled == 15 and report.lists == 30
     assert rankings["exhaustive"].recall == rankings["tf-idf"].ndcg == rankings["bm25"].recall == 1.0
     assert report.of_brute_force("recall") == rankings["related"].recall and rankings["exhaustive"].found == 1
@@ -80,7 +81,7 @@ async def test_an_article_of_stop_words_has_no_nearest_ones() -> None:
     articles.append(Article(id="both", title="Both ways", text="", lang="en"))
     report = await evaluate(articles, ANALYZER, labels=labels, compare=RANKINGS)
 
-    assert [(r.name, r.recall) for r in report.rankings[2:]] == [("tf-idf", 1.0), ("bm25", 1.0)]
+    assert [(r.name, r.recall) for r in report.rankings[3:]] == [("tf-idf", 1.0), ("bm25", 1.0)]
 
 
 async def test_first_answers_are_printed_to_be_read() -> None:

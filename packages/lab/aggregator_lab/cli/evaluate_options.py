@@ -182,8 +182,8 @@ def _add_related(protocols: Any) -> None:
         note = f" (default {default})" if default else ""
         command.add_argument(flag, metavar=metavar, type=positive_int, default=default, help=help + note)
     command.add_argument(
-        "--compare", metavar="NAME,...", nargs="?", const=["tf-idf", "bm25"], type=comma_separated(str),
-        help="also rank all articles by tf-idf or bm25 (extra `bm25`); default: tf-idf,bm25",
+        "--compare", metavar="NAME,...", nargs="?", const=["tf-idf"], type=comma_separated(str),
+        help="also at any score (--related-min-score 0), and all articles by tf-idf (default), bm25 (extra)",
     )  # fmt: skip
     command.add_argument(
         "--judged", metavar="PATH",

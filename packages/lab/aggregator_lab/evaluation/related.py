@@ -10,8 +10,8 @@ has others, and random ones.
 * **shown**      mean length of a random list
 * **wrong**      first answers judged to be about something else, of those judged
 
-``related`` is the service; ``exhaustive`` the service with the nearest of all stored articles as candidates;
-the others rank all articles by one score (``rankings.py``). Copies of one text count once.
+``related`` is the service, ``exhaustive`` with the nearest of all as candidates, ``no minimum`` at any
+score, as the others, which rank all by one score (``rankings.py``). Copies of one text count once.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class RankingScore:
 
 @dataclass(slots=True)
 class RelatedReport:
-    """The rankings of one file, ``related`` first and ``exhaustive`` second.
+    """The rankings of one file: ``related``, ``exhaustive``, with others to compare ``no minimum`` and these.
 
     labeled    questions with labels; ``lists``: random questions
     ages       share of the dated answers of ``related`` per age at the question's date
-    firsts     question and first answer (None: no answer) of each random list of ``related``
+    firsts     question and first answer of each random list of ``related`` that has one
     """
 
     k: int
@@ -68,7 +68,7 @@ class RelatedReport:
     lists: int
     rankings: list[RankingScore] = field(default_factory=list)
     ages: dict[str, float] = field(default_factory=dict)
-    firsts: list[tuple[Article, Article | None]] = field(default_factory=list)
+    firsts: list[tuple[Article, Article]] = field(default_factory=list)
 
     def of_brute_force(self, measure: str) -> float:
         """The ``recall`` of labeled articles or ``distinct`` by that of ``exhaustive``; 1 if it is 0."""
@@ -108,12 +108,14 @@ async def evaluate(
     random_ids = sample(sorted(stored.group_by_id), lists, seed)
     questions = list(dict.fromkeys([*stored.relevant_by_id, *random_ids]))
     report = RelatedReport(k, len(stored.articles), len(stored.relevant_by_id), len(random_ids))
+    minimums = {"related": None, "exhaustive": None} | ({"no minimum": 0.0} if compare else {})
     answers = {
         name: {
-            id_: [item.id for item in await service.of_id(id_, RelatedOptions(limit=k))]
+            id_: [item.id for item in await service.of_id(id_, RelatedOptions(limit=k, min_score=least))]
             for id_ in progress(name, questions)
         }
-        for name, service in (("related", stored.related), ("exhaustive", brute_force))
+        for name, least in minimums.items()
+        for service in [brute_force if name == "exhaustive" else stored.related]
     }
     answers |= {
         name: {id_: stored.ranked(name, id_, k) for id_ in progress(name, questions)} for name in compare
@@ -125,7 +127,7 @@ async def evaluate(
     ]
     by_id = {article.id: article for article in stored.articles}
     shown = [(by_id[id_], [by_id[other] for other in answers["related"][id_]]) for id_ in random_ids]
-    report.firsts = [(question, found[0] if found else None) for question, found in shown]
+    report.firsts = [(question, found[0]) for question, found in shown if found]
     report.ages = _shares_by_age([(question, other) for question, found in shown for other in found])
     return report
 
@@ -179,9 +181,8 @@ def format_table(report: RelatedReport, name: str) -> str:
 
 def format_firsts(report: RelatedReport, count: int) -> str:
     """The first ``count`` questions with an answer, and it, to be judged by a reader."""
-    pairs = [(question, first) for question, first in report.firsts if first is not None][:count]
-    openings = [[(a.id, f"{a.title} | {a.text[:OPENING_CHARS]}".split()) for a in pair] for pair in pairs]
-    return "\n\n".join("\n".join(f"{id_}  {' '.join(words)}" for id_, words in pair) for pair in openings)
+    pairs = [[(a, f"{a.title} | {a.text[:OPENING_CHARS]}") for a in pair] for pair in report.firsts[:count]]
+    return "\n\n".join("\n".join(f"{a.id}  {' '.join(text.split())}" for a, text in pair) for pair in pairs)
 
 
 def _shares_by_age(answers: Sequence[tuple[Article, Article]]) -> dict[str, float]:

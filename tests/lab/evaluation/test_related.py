@@ -9,12 +9,14 @@ import pytest
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.time_units import DAY_MS
 from aggregator_lab.evaluation.judgments import Judgment
 from aggregator_lab.evaluation.rankings import RANKINGS
 from aggregator_lab.evaluation.related import AGES_DAYS, evaluate, format_firsts, format_table
+from aggregator_lab.evaluation.related_store import store_articles
 from tests.support.factories import story
 
 ANALYZER = Analyzer({"xx": HashedModel()})
@@ -73,6 +75,18 @@ async def test_recall_is_compared_with_brute_force() -> None:
     table = format_table(report, "news.jsonl")
     assert table.startswith("news.jsonl: 55 articles;")
     assert report.as_json()["rankings"][1]["recall"] == 1.0
+
+
+async def test_equal_articles_give_equal_lists() -> None:
+    """How rare a term is depends on the articles that the index samples by their numbers."""
+    articles, labels = reports(2, 2)
+    numbers = []
+    for _ in range(2):
+        stored, _ = await store_articles(articles, labels, (), ANALYZER, Policy(), 0.5)
+        found = await stored.index.bindings.find_many([article.id for article in articles])
+        numbers.append({id_: each.binding.number for id_, each in found.items()})
+
+    assert len(numbers[0]) == 4 and numbers[0] == numbers[1]
 
 
 async def test_an_article_of_stop_words_has_no_nearest_ones() -> None:

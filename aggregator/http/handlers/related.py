@@ -127,8 +127,7 @@ async def _for_new_reader(service: Service, options: RelatedOptions) -> list[Rel
         stories = {holders.get(group, group): record for group, record in top.items()}
         rest = {holders.get(a.group, a.group): a.record for a in recent}  # an event once; of copies the first
         pool = [*stories.values(), *(record for key, record in rest.items() if key not in stories)]
-        vectors = unit_vectors(pool)
-        interests = interests_of(vectors, [r.publication_ms for r in pool])
+        interests = interests_of(unit_vectors(pool), [r.publication_ms for r in pool])
         subjects = dict.fromkeys(min(own) for own, _ in interests)  # interests may share their newest article
         found += [RelatedItem.of(pool[i], 64, 0.0, kind="recent") for i in subjects if i >= len(stories)]
     return found[: options.limit]

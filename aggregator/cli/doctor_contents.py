@@ -164,7 +164,7 @@ async def _check_events(service: Service) -> list[Finding]:
 
 
 async def check_index(service: Service) -> list[Finding]:
-    """What is stored, what of it has expired or will when the service starts, and the last backup."""
+    """What is stored, what of it has expired or will when the service runs, and the last backup."""
     store, findings, total = service.store, list[Finding](), 0
     if untrusted := await service.articles.index.untrusted.read():
         listed = ", ".join(sorted(untrusted))
@@ -174,7 +174,7 @@ async def check_index(service: Service) -> list[Finding]:
     finding = ok if service.clock() - made_ms < 2 * DAY_MS else note  # as the alert BackupOverdue
     findings.append(finding("backup", f"The last complete backup of this store {made}."))
     retention, expiring = service.background.maintenance.jobs.retention, list[Finding]()
-    days = service.settings.retention_days
+    with_days = f"with retention_days = {service.settings.retention_days:g}"
     for space in service.articles.index.spaces:
         found = await spaces.count_articles(store, space, spaces.StoredSpace())
         total += found.articles
@@ -186,10 +186,9 @@ async def check_index(service: Service) -> list[Finding]:
             findings.append(ok("index", f"{texts}{waiting}."))
             if count := found.below(next_floor) - expired:
                 before = f"which arrived before {format_minute(arrival_ms_of(next_floor))} UTC"
-                what = f"{space}: about {count} of {found.articles} texts, {before}, expire when the service"
-                expiring.append(note("index", f"{what} starts (retention_days = {days:g})."))
-    none = f"When the service starts, no text of the sample expires (retention_days = {days:g})."
-    findings += expiring or [ok("index", none)]
+                what = f"{space}: about {count} of {found.articles} texts, {before}"
+                expiring.append(note("index", f"{what}, expire when the service runs {with_days}."))
+    findings += expiring or [ok("index", f"No text of the sample expires when the service runs {with_days}.")]
     if total >= MIN_TEXTS_FOR_MEMORY_RATIO:
         per_text = f"{(await store.info()).memory_bytes / total:,.0f}"
         findings.append(ok("index", f"{per_text} bytes of memory per stored text, including the fixed part."))

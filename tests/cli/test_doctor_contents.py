@@ -169,8 +169,8 @@ async def test_what_expires_is_counted_before_the_start(
     assert found.mark == ("note" if count else "ok")
     if count:
         assert found.sentence.startswith(f"{space}: about {count} of 4 texts, which arrived before ")
-        assert found.sentence.endswith(", expire when the service starts (retention_days = 30).")
-    none = ok("index", "When the service starts, no text of the sample expires (retention_days = 30).")
+        assert found.sentence.endswith(", expire when the service runs with retention_days = 30.")
+    none = ok("index", "No text of the sample expires when the service runs with retention_days = 30.")
     assert (none in before) == (not count)
     assert none in after
     waiting = [f.sentence for f in after if "wait to be deleted" in f.sentence]

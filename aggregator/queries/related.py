@@ -20,7 +20,7 @@ from aggregator.index import Index, StoredArticle
 from aggregator.index.candidates import RelatedCandidates
 from aggregator.queries import ranking
 from aggregator.queries.ranking import DEFAULT_OPTIONS, Ranked, RelatedOptions, distinct, shown_once
-from aggregator.queries.reasons import kind_of, shared_words
+from aggregator.queries.reasons import NAME_TERMS, kind_of, shared_words
 from aggregator.queries.relatedness import MIN_PROBABILITY, ScoredArticle, probability, related_evidence
 from aggregator.time_units import HOUR_MS
 
@@ -80,7 +80,8 @@ class Found:
     def item(self, scored: ScoredArticle, copies: int = 0) -> RelatedItem:
         """An answer, with the reasons for it."""
         record, evidence, hours = scored.record, scored.evidence, scored.hours_older
-        kind = kind_of(evidence, (hours or 0.0) / 24) if scored.probability >= EVEN_ODDS else ""
+        least = EVEN_ODDS if evidence.shared > NAME_TERMS else MIN_PROBABILITY  # a word has many subjects
+        kind = kind_of(evidence, (hours or 0.0) / 24) if scored.probability >= least else ""
         kind = "same_event" if scored.in_event else kind
         return RelatedItem.of(
             record,
@@ -110,8 +111,7 @@ class RelatedArticles:
         self._index, self._analyze_many, self._clock = index, analyze_many, clock
         self._min_score, self._members_of_event = min_score, members_of_event
         self._subject_cache: dict[str, Subject] = {}
-        # Group -> (time read in ms, article numbers).
-        self._event_members_cache: dict[int, tuple[int, Sequence[int]]] = {}
+        self._event_members_cache: dict[int, tuple[int, Sequence[int]]] = {}  # by group; time read in ms
 
     async def of_id(self, id_: str, options: RelatedOptions = DEFAULT_OPTIONS) -> list[RelatedItem]:
         """Related articles of a stored one, without its duplicates, best first. Raises NotFound."""

@@ -237,6 +237,17 @@ FLOOD = (
 )
 
 
+async def test_few_common_words_of_an_unlikely_answer_are_no_kind() -> None:
+    """A lower minimum lists it, but nothing says that the word is one person, place or topic."""
+    newsroom = core(MemoryStore())
+    await newsroom.post("a", "The president of Estmark counts new jobs.")
+    await newsroom.post("b", "Harbour council votes against the president.")
+    (found,) = await newsroom.related.of_id("a", RelatedOptions(min_score=0))
+
+    assert 0.5 < (found.score or 0.0) < MIN_PROBABILITY
+    assert (found.kind, [word for word, _ in found.shared]) == ("", ["presid"])
+
+
 async def test_an_explanation_shows_the_similarity_of_the_ranking() -> None:
     """Of all terms of the profiles, with their weights; the rules see the main terms."""
     newsroom = core(MemoryStore())

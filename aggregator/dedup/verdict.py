@@ -20,7 +20,7 @@ from aggregator.analysis.text.lexicon import table
 from aggregator.analysis.text.normalization import core_headline, source_key
 from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, HALF, Comparable, Evidence, figures_changed
-from aggregator.dedup.headlines import title_similarity
+from aggregator.dedup.headlines import title_similarity, title_terms
 from aggregator.dedup.other_news import (
     AGREEING,
     MOST,
@@ -144,7 +144,8 @@ def compare_with_readers_versions(
     turned = all(is_reversed(subject, r) and (not is_same or contradicts(subject, r, text)) for r in readers)
     corrects = is_correction(subject, text if adds else "")
     # A headline that hardly occurs in its text, such as a page number, is not about it.
-    is_about = not is_same and subject.own_headline > AGREEING
+    both = title_terms(subject.title, subject.lang) & title_terms(canonical.title, canonical.lang)
+    is_about = not is_same and (subject.own_headline > AGREEING or len(both) > 1)
     holds: dict[KeepReason, bool] = {
         "adds": adds >= policy.keep_if_adds,
         "fuller": fuller,

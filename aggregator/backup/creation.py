@@ -162,12 +162,12 @@ class Manifest(msgspec.Struct, frozen=True):
     @property
     def created_ms(self) -> int:
         """``created``, in ms since 1970."""
-        return int(datetime.fromisoformat(self.created).timestamp() * 1000)
+        return round(datetime.fromisoformat(self.created).timestamp() * 1000)
 
-    def compare_age(self, used: str) -> str:
-        """How data last used at this time (RFC 3339) compares with the backup, for messages."""
-        newer = "newer than" if used[:19] > self.created[:19] else "as old as, or older than,"
-        return f"{used}, {newer} the backup of {self.created}"
+    def compare_age(self, changed_ms: int) -> str:
+        """How data last changed at this time compares with the backup, for messages."""
+        newer = "newer than" if changed_ms > self.created_ms else "as old as, or older than,"
+        return f"{format_rfc3339(changed_ms)}, {newer} the backup of {self.created}"
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:

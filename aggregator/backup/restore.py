@@ -10,16 +10,18 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from aggregator.background.tasks import DETECTOR_LEASE_KEY, MAINTENANCE_LEASE_KEY, last_backup
 from aggregator.backup.creation import Manifest, read_verified
-from aggregator.errors import AggregatorError, ConfigurationError
+from aggregator.errors import AggregatorError, ConfigurationError, StoreUnavailable
 from aggregator.index import keys
+from aggregator.index.article_stream import ArticleStream
+from aggregator.index.segments import Segments
 from aggregator.index.upkeep import format_version
-from aggregator.index.upkeep.clock_guard import read_last_use_ms
+from aggregator.index.upkeep.spaces import registry_of
 from aggregator.store.address import parse_address
 from aggregator.store.append_log import EMPTY_LOG_BYTES, LOG_DIRECTORY, MANIFEST_NAME, RECORD_NAME
 from aggregator.store.base import Put, Store
@@ -80,18 +82,15 @@ def restore_directory(
     with exclude_service(data_dir):
         log, partial = data_dir / LOG_DIRECTORY, data_dir / PARTIAL_NAME
         if not replace and (written_ms := last_written_ms(log)) is not None:
-            age = manifest.compare_age(format_rfc3339(written_ms))
             raise ConfigurationError(
-                f"data_dir: {data_dir} holds data, last written {age}; "
+                f"data_dir: {data_dir} holds data, last written {manifest.compare_age(written_ms)}; "
                 "choose an empty directory, or replace the data with --replace (the former log is kept)."
             )
         shutil.rmtree(partial, ignore_errors=True)
         with loaded(backup, manifest, partial) as server:
             asyncio.run(_check_format(server.url, manifest, remembered_ids(data_dir)))
-        former = None
-        if log.exists():
-            former = data_dir / f"{LOG_DIRECTORY}.before-{format_rfc3339(now_ms)[:19].replace(':', '')}Z"
-            log.rename(former)
+        kept = data_dir / f"{LOG_DIRECTORY}.before-{format_rfc3339(now_ms)[:19].replace(':', '')}Z"
+        former = log.rename(kept) if log.exists() else None
         # Until the last step the recorded lengths are those of the former log.
         (partial / LOG_DIRECTORY).rename(log)
         (partial / RECORD_NAME).replace(data_dir / RECORD_NAME)
@@ -130,8 +129,7 @@ async def _check_target(manifest: Manifest, url: str, *, replace: bool) -> None:
             )
         if replace or await _is_unused(target):
             return
-        used_ms = await read_last_use_ms(target)
-        age = f", last in use {manifest.compare_age(format_rfc3339(used_ms))}" if used_ms is not None else ""
+        age = await _describe_age(target, manifest)
         raise ConfigurationError(
             f"store_url: the store holds data{age}; restore into an empty one, or delete its data with "
             "--replace."
@@ -145,6 +143,15 @@ async def _is_unused(store: Store) -> bool:
             if not {format_version.FORMAT_KEY, keys.SPACE_REGISTRY}.issuperset(found):
                 return False
     return True
+
+
+async def _describe_age(store: Store, manifest: Manifest) -> str:
+    """How the newest article compares with the backup; empty if this version can read none."""
+    with suppress(StoreUnavailable):  # damaged, or of another format
+        spaces = [*await registry_of(store).read()]
+        for newest in await ArticleStream(store, Segments(store), spaces).recent_entries(1):
+            return f", its newest article of {manifest.compare_age(newest.arrived_ms)}"
+    return ""
 
 
 async def _replace_data(source_url: str, target_url: str, manifest: Manifest, known: Sequence[str]) -> int:

@@ -13,7 +13,7 @@ import msgspec
 
 from aggregator import jsonl
 from aggregator.cli.ingest_targets import check_target_options, open_target
-from aggregator.cli.progress import open_bar, show_counts
+from aggregator.cli.progress import THROTTLED_LABEL, open_bar, show_counts
 from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.jsonl import Line
 from aggregator.runtime.event_loop import run_loop
@@ -54,9 +54,7 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
                 throttled_s = target.throttled_s
     elapsed_s = time.monotonic() - started_s
     rate = f"{elapsed_s:.1f} s ({counts.total() / max(elapsed_s, 1e-9):.0f}/s)"
-    paused = (
-        f", of which {throttled_s:.2f} s throttled for interactive requests" if throttled_s >= 0.01 else ""
-    )
+    paused = f", of which {throttled_s:.2f} s {THROTTLED_LABEL}" if throttled_s >= 0.01 else ""
     in_spite = f" ({kept} duplicates with news)" if kept else ""
     print(f"{format_counts(counts)}{in_spite}; {rate}{paused}", file=sys.stderr)
     if first_bad:

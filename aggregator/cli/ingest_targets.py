@@ -97,9 +97,7 @@ async def open_target(
 def error_reply(line: Line, error: Exception) -> LineAnswer:
     """The answer line for a line that was rejected."""
     problem = to_problem(error)
-    if isinstance(error, RepeatedInternalError):
-        problem.detail = str(error)
-    problem.instance = line.location
+    problem.detail, problem.instance = str(error), line.location  # that of RepeatedInternalError, too
     return LineAnswer(encode(LineProblem(line.number, problem)))
 
 

@@ -15,14 +15,14 @@ from aggregator.backup.restore import OWN_PREFIXES, copy_keys, restore_server
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError, InvalidInput
 from aggregator.events.webhooks.dispatcher import LEASE_KEY
+from aggregator.index import keys
 from aggregator.index.upkeep import format_version
-from aggregator.index.upkeep.clock_guard import TRUSTED_TIME_KEY, TrustedTime
 from aggregator.ingest.load_control import BEACON_KEY
 from aggregator.runtime import demo
 from aggregator.settings import Settings
-from aggregator.store.decoding import PLAIN
 from aggregator.store.embedded import EmbeddedServer
-from tests.backup.helpers import NOW_MS, VALUES, backup_of, content
+from aggregator.time_units import format_rfc3339, wall_clock_ms
+from tests.backup.helpers import VALUES, backup_of, content
 from tests.cli.helpers import run
 from tests.support.stores import direct_client, open_patient_store
 
@@ -46,27 +46,41 @@ def test_an_empty_store_gets_the_data(backup: Backup, valkey_url: str) -> None:
     assert content(valkey_url) == VALUES | FOREIGN
 
 
-@pytest.mark.parametrize(
-    ("used_ms", "expected"),
-    [(NOW_MS + 60_000, "newer than the backup of"), (NOW_MS - 60_000, "older than, the backup of")],
-)
-def test_data_is_replaced_only_if_told_so(
-    backup: Backup, valkey_url: str, used_ms: int, expected: str
-) -> None:
-    """The refusal says whether it is newer."""
+def test_data_is_replaced_only_if_told_so(backup: Backup, valkey_url: str) -> None:
+    """Of any version; the refusal names the option."""
     former = {
         b"{format}": b"4 0.1.0", b"r:former": b"1", b"x:former": b"1", b"{en.0.0}former": b"1",
-        TRUSTED_TIME_KEY: PLAIN + msgspec.msgpack.encode(TrustedTime(used_ms, used_ms)),
+        keys.SPACE_REGISTRY: b"of another version",
     }  # fmt: skip
     with direct_client(valkey_url) as client:
         client.mset(former | FOREIGN)
 
-    with pytest.raises(ConfigurationError, match=f"the store holds data, last in use .*{expected}"):
+    with pytest.raises(ConfigurationError, match=r"the store holds data; .* delete its data with --replace"):
         restore_server(*backup, valkey_url, replace=False)
     assert content(valkey_url) == former | FOREIGN
     restore_server(*backup, valkey_url, replace=True)
 
     assert content(valkey_url) == VALUES | FOREIGN
+
+
+def test_the_refusal_compares_the_newest_article_with_the_backup(backup: Backup, valkey_url: str) -> None:
+    """To the millisecond; its language is another than that of the article before."""
+    newest_ms = wall_clock_ms()  # the store refuses articles of another time
+    arrivals_ms = iter([newest_ms - 10, newest_ms])
+
+    async def store_articles() -> None:
+        clock_ms = [0]
+        async with open_service(Settings(store_url=valkey_url), clock=lambda: clock_ms[0]) as service:
+            for title in ("The ferry to the island runs again", "Der Zug nach Norden fährt wieder"):
+                clock_ms[0] = next(arrivals_ms)
+                await service.articles.ingest.submit(Article(id=title, title=title, text=title))
+
+    asyncio.run(store_articles())
+    for created_ms, expected in ((newest_ms - 1, "newer than"), (newest_ms, "as old as, or older than,")):
+        manifest = msgspec.structs.replace(backup[1], created=format_rfc3339(created_ms))
+        refusal = f"its newest article of {format_rfc3339(newest_ms)}, {expected} the backup of "
+        with pytest.raises(ConfigurationError, match=refusal):
+            restore_server(backup[0], manifest, valkey_url, replace=False)
 
 
 def test_a_store_with_records_but_without_a_format_is_not_empty(backup: Backup, valkey_url: str) -> None:

@@ -18,7 +18,7 @@ import msgspec
 from aggregator.domain import arrival_ms_of
 from aggregator.errors import ImplausibleClock
 from aggregator.index import Index
-from aggregator.store.base import Put, Store
+from aggregator.store.base import Put
 from aggregator.store.decoding import PLAIN
 from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_rfc3339
@@ -232,9 +232,3 @@ class ClockGuard:
                 return
         if await self._stored.replace(self._raw, self._state):
             self._raw = _FORMAT.encode(self._state)
-
-
-async def read_last_use_ms(store: Store) -> int | None:
-    """When the data of a store was last in use under a plausible clock; None if that is not stored."""
-    state = await StoredValue(store, TRUSTED_TIME_KEY, _FORMAT).read()
-    return state.seen_ms if state is not None else None

@@ -32,7 +32,7 @@ from aggregator.dedup.other_news import (
 )
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.templates import exchanged
-from aggregator.dedup.wording import count_of_headline, headline_units, leads_with_news, shared_wording
+from aggregator.dedup.wording import count_of_headline, headline_units, shared_wording, tells_news
 from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome, WeightedTerms
 from aggregator_client.wire import KeepReason
 
@@ -153,7 +153,7 @@ def compare_with_readers_versions(
         "reversed": is_revision and turned,
         "correction": is_revision and corrects and not any(map(is_correction, readers)),
         "headline": is_about and all(contradicts(subject, record, text) for record in readers),
-        "beginning": is_about and 0 < adds < policy.keep_if_adds and leads_with_news(subject, readers, text),
+        "news": is_about and 0 < adds < policy.keep_if_adds and tells_news(subject, readers, text),
     }
     reason = next((name for name, is_so in holds.items() if is_so), None)
     found = replace(outcome, adds=adds, fuller=fuller, updated_figures=updated, reversed=turned)

@@ -66,11 +66,11 @@ def shared_wording(subject: Sketch, others: Sequence[Sketch], width: int, skip: 
     )
 
 
-def leads_with_news(subject: Comparable, others: Sequence[Comparable], text: str) -> bool:
-    """Whether ``text``, that of ``subject``, begins with what its headline says and no other article does.
+def tells_news(subject: Comparable, others: Sequence[Comparable], text: str) -> bool:
+    """Whether ``text``, that of ``subject``, says what its headline says and no other article does.
 
-    With a term that only its headline has, in a sampled shingle behind a headline and a kicker at its start,
-    in no wording that others have. A term of its headline must be of theirs, or of their texts.
+    A term that only its headline has, behind a headline and a kicker at its beginning, or two anywhere: in a
+    sampled shingle, in no wording of others. A term of its headline must be of theirs, or of their texts.
     """
     lang, width = subject.lang, shingle_width(subject.lang)
     titled, *others_titled = (normalize_spelling(headline_units(a), lang) for a in (subject, *others))
@@ -79,7 +79,7 @@ def leads_with_news(subject: Comparable, others: Sequence[Comparable], text: str
     lead = range(start, start + BEGINNING_SHINGLES)
     of_headline = {*tokenizer.terms_of_words(titled, lang)}
     known = {term for other in others_titled for term in tokenizer.terms_of_words(other, lang)}
-    new = of_headline.intersection(tokenizer.terms_of_words(words[start : lead.stop], lang)) - known
+    new = of_headline.intersection(tokenizer.terms_of_words(words[start:], lang)) - known
     if not new or of_headline.isdisjoint(known.union(term for other in others for term, _ in other.terms)):
         return False
     hashes = shingles.hashes_in_order(np.fromiter(map(shingles.word_hash, words), np.uint64), width)
@@ -95,8 +95,10 @@ def leads_with_news(subject: Comparable, others: Sequence[Comparable], text: str
     terms_at = [new.intersection(tokenizer.terms_of_words([word], lang)) for word in words]
     for place, terms in enumerate(terms_at):
         new -= terms if is_known[max(0, place - width + 1) : place + 1].any() else set()
-    around = {at - j for at, terms in enumerate(terms_at) if at in lead and terms & new for j in range(width)}
-    return any(start <= at < len(hashes) and int(hashes[at]) <= least for at in around)
+    sampled_at = {j + i for j in np.flatnonzero(hashes <= least).tolist() if j >= start for i in range(width)}
+    said_at = {at: terms & new for at, terms in enumerate(terms_at) if at in sampled_at and at >= lead.start}
+    begins = any(terms for at, terms in said_at.items() if at in lead)
+    return begins or len(set().union(*said_at.values())) > 1
 
 
 def headline_shingles(article: Comparable) -> set[int]:

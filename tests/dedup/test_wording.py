@@ -17,8 +17,8 @@ from aggregator.dedup.wording import (
     count_of_headline,
     has_text,
     headline_shingles,
-    leads_with_news,
     shared_wording,
+    tells_news,
 )
 from aggregator.domain import NO_SKETCH, Analysis, Article, Problem, Sketch, build_record
 from tests.support.factories import story
@@ -299,13 +299,13 @@ def test_news_in_headline_and_lead_above_old_paragraphs(
     """Not if another article says it, nor if the headline or the lead alone is new."""
     before, now = told(first, first_lead, lang), told(later, lead, lang)
 
-    assert leads_with_news(now, [before], now.text)
-    assert not leads_with_news(now, [before, now], now.text)
+    assert tells_news(now, [before], now.text)
+    assert not tells_news(now, [before, now], now.text)
     headline_alone, lead_alone = told(later, first_lead, lang), told(first, lead, lang)
     for article in (headline_alone, lead_alone, before):
-        assert not leads_with_news(article, [before], article.text)
+        assert not tells_news(article, [before], article.text)
     titled = f"{later}. {headline_alone.text}"  # as pages repeat their headline
-    assert not leads_with_news(ANALYZER.analyze(Article(id="a", title=later, text=titled)), [before], titled)
+    assert not tells_news(ANALYZER.analyze(Article(id="a", title=later, text=titled)), [before], titled)
 
 
 @pytest.mark.parametrize(("sentences", "least"), [(12, 30), (40, 25), (70, 18)])
@@ -324,7 +324,7 @@ def test_news_above_a_long_text_is_found_though_it_is_sampled(sentences: int, le
                 ),
             )
         )
-        found += leads_with_news(now, [before], now.text)
+        found += tells_news(now, [before], now.text)
     assert found >= least, (now.text_words, found)
 
 
@@ -336,8 +336,33 @@ def test_the_headline_may_share_its_subject_with_the_text_alone() -> None:
     now = told("Rieker found dead", f"{lead} {first}", "en")
     other = told("Marlow found dead", f"Ada Marlow was found dead in her cell. {first}", "en")
 
-    assert leads_with_news(now, [before], now.text)
-    assert not leads_with_news(other, [before], other.text)
+    assert tells_news(now, [before], now.text)
+    assert not tells_news(other, [before], other.text)
+
+
+@pytest.mark.parametrize(
+    ("lang", "first", "later", "end"),
+    [
+        (
+            "en", "Coach falls into the Tarnfeld reservoir", "Tarnfeld: driver charged with manslaughter",
+            "On Friday the driver was charged with manslaughter.",
+        ),
+        (
+            "de", "Bus stürzt in den Stausee", "Busfahrer nach Sturz in den Stausee verhaftet",
+            "Am Freitag wurde der Busfahrer verhaftet.",
+        ),
+    ],
+)  # fmt: skip
+def test_two_terms_of_the_headline_may_be_new_at_the_end(lang: str, first: str, later: str, end: str) -> None:
+    """One is not enough, as it may be of a list of links."""
+    before = told(first, "", lang, 5)
+    text = f"{before.text} {end}"
+    now = ANALYZER.analyze(Article(id="a", title=later, text=text, lang=lang))
+    other = f"{before.text} {later.rsplit(maxsplit=1)[-1]} of the week"
+
+    assert tells_news(now, [before], text)
+    assert not tells_news(now, [before], other)
+    assert not tells_news(now, [before], before.text)
 
 
 def test_the_name_of_a_site_is_no_news() -> None:
@@ -345,8 +370,8 @@ def test_the_name_of_a_site_is_no_news() -> None:
     before = told("Truce agreed in the Morn valley", "Both sides agreed on a truce.", "en")
     page = told("Westfall Weekly Online", "Welcome to Westfall Weekly Online, sections and weather.", "en")
 
-    assert not leads_with_news(page, [before], page.text)
-    assert not leads_with_news(page, [before], "")
+    assert not tells_news(page, [before], page.text)
+    assert not tells_news(page, [before], "")
 
 
 @pytest.mark.parametrize("kicker", ["Good news for swimmers: ", "Swimmers rejoice. "])
@@ -357,5 +382,5 @@ def test_a_kicker_in_front_of_a_text_is_no_news(kicker: str) -> None:
     closed = "On Sunday the swimmers were sent home since chlorine had leaked into the water of the pool."
     sent = told("Swimmers sent home from the hall", f"{closed} {before.text}", "en")
 
-    assert not leads_with_news(now, [before], now.text)
-    assert leads_with_news(sent, [before], sent.text)
+    assert not tells_news(now, [before], now.text)
+    assert tells_news(sent, [before], sent.text)

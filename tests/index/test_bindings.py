@@ -256,7 +256,7 @@ def test_the_state_of_a_duplicate_round_trips(kept: bool) -> None:
 
 def test_the_usual_reasons_to_keep_cost_no_byte() -> None:
     """New words, and a fuller text; a rare one costs 1."""
-    reasons: list[KeepReason | None] = [None, "adds", "fuller", "updated_figures", "beginning"]
+    reasons: list[KeepReason | None] = [None, "adds", "fuller", "updated_figures", "news"]
     sizes = [
         len(encode_binding(Binding(7, 7, b"h" * 16, "quay", replace(MATCHED, keep_reason=reason))))
         for reason in reasons

@@ -84,7 +84,7 @@ ErrorDetail = Annotated[
 ]
 
 VerdictName = Literal["new", "related", "duplicate"]
-KeepReason = Literal["adds", "fuller", "updated_figures", "reversed", "correction", "headline", "beginning"]
+KeepReason = Literal["adds", "fuller", "updated_figures", "reversed", "correction", "headline", "news"]
 KEEP_REASONS: dict[KeepReason, str] = {  # the first that holds is given
     "adds": "enough of its words are new",
     "fuller": "it contains the original and is longer",
@@ -92,7 +92,7 @@ KEEP_REASONS: dict[KeepReason, str] = {  # the first that holds is given
     "reversed": "its outlet replaced a word by its opposite",
     "correction": "its outlet says that it corrects",
     "headline": "its headline contradicts that of each kept version",
-    "beginning": "its headline and beginning say what no kept version does",
+    "news": "its headline and text say what no kept version does",
 }
 WhyKept = Annotated[
     KeepReason | None,

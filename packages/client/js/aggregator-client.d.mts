@@ -171,8 +171,8 @@ export interface ArticleOut {
   verdict: "duplicate" | "new" | "related";
   /** Whether to store it: not a duplicate that adds too little, nor of an untrusted source. */
   keep: boolean;
-  /** Why a duplicate is kept: adds: enough of its words are new; fuller: it contains the original and is longer; updated_figures: its outlet replaced figures; reversed: its outlet replaced a word by its opposite; correction: its outlet says that it corrects; headline: its headline contradicts that of each kept version; beginning: its headline and beginning say what no kept version does. Else null. */
-  keep_reason: "adds" | "beginning" | "correction" | "fuller" | "headline" | "reversed" | "updated_figures" | null;
+  /** Why a duplicate is kept: adds: enough of its words are new; fuller: it contains the original and is longer; updated_figures: its outlet replaced figures; reversed: its outlet replaced a word by its opposite; correction: its outlet says that it corrects; headline: its headline contradicts that of each kept version; news: its headline and text say what no kept version does. Else null. */
+  keep_reason: "adds" | "correction" | "fuller" | "headline" | "news" | "reversed" | "updated_figures" | null;
   /** Differing bits to the nearest stored article, 0 to 7; null: none is as near. */
   distance: number | null;
   /** The verdict by the distance alone, with the bits of the settings. */
@@ -477,8 +477,8 @@ export interface ExplainOut {
   is_copy: boolean;
   /** Whether to store the later one if only the earlier one is stored. */
   keep: boolean;
-  /** Why a duplicate is kept: adds: enough of its words are new; fuller: it contains the original and is longer; updated_figures: its outlet replaced figures; reversed: its outlet replaced a word by its opposite; correction: its outlet says that it corrects; headline: its headline contradicts that of each kept version; beginning: its headline and beginning say what no kept version does. Else null. */
-  keep_reason: "adds" | "beginning" | "correction" | "fuller" | "headline" | "reversed" | "updated_figures" | null;
+  /** Why a duplicate is kept: adds: enough of its words are new; fuller: it contains the original and is longer; updated_figures: its outlet replaced figures; reversed: its outlet replaced a word by its opposite; correction: its outlet says that it corrects; headline: its headline contradicts that of each kept version; news: its headline and text say what no kept version does. Else null. */
+  keep_reason: "adds" | "correction" | "fuller" | "headline" | "news" | "reversed" | "updated_figures" | null;
   /** Whether it repeats an article with other numbers, such as a new toll. */
   updated_figures: boolean;
   /** Whether it repeats an article with a word replaced by its opposite. */
@@ -797,8 +797,8 @@ export interface VerdictOut {
   verdict: "duplicate" | "new" | "related";
   /** Whether to store it: not a duplicate that adds too little, nor of an untrusted source. */
   keep: boolean;
-  /** Why a duplicate is kept: adds: enough of its words are new; fuller: it contains the original and is longer; updated_figures: its outlet replaced figures; reversed: its outlet replaced a word by its opposite; correction: its outlet says that it corrects; headline: its headline contradicts that of each kept version; beginning: its headline and beginning say what no kept version does. Else null. */
-  keep_reason: "adds" | "beginning" | "correction" | "fuller" | "headline" | "reversed" | "updated_figures" | null;
+  /** Why a duplicate is kept: adds: enough of its words are new; fuller: it contains the original and is longer; updated_figures: its outlet replaced figures; reversed: its outlet replaced a word by its opposite; correction: its outlet says that it corrects; headline: its headline contradicts that of each kept version; news: its headline and text say what no kept version does. Else null. */
+  keep_reason: "adds" | "correction" | "fuller" | "headline" | "news" | "reversed" | "updated_figures" | null;
   /** Differing bits to the nearest stored article, 0 to 7; null: none is as near. */
   distance: number | null;
   /** The verdict by the distance alone, with the bits of the settings. */

@@ -292,7 +292,7 @@ def build_analyzers(settings: Settings) -> tuple[Analyzer, Analyzer | None]:
     current = Analyzer(load_models(Path(settings.models_dir) if settings.models_dir else None))
     if not settings.migration_models_dir:
         return current, None
-    migrated = Analyzer(load_models(Path(settings.migration_models_dir)))
+    migrated = Analyzer(load_models(Path(settings.migration_models_dir), "migration_models_dir"))
     return (migrated, current) if settings.migration_serve else (current, migrated)
 
 

@@ -32,7 +32,7 @@ from aggregator.events.detection.model import BurstRule
 from aggregator.events.webhooks.outbox import DeliveryQueue
 from aggregator.events.webhooks.subscriptions import Subscriptions
 from aggregator.index import Index
-from aggregator.settings import Settings
+from aggregator.settings import Settings, load
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import DAY_MS, HOUR_MS, wall_clock_ms
@@ -86,6 +86,15 @@ def test_a_migration_is_served_from_its_target_when_it_is_complete(serve: bool, 
     former, target = (shadow, serving) if serve else (serving, shadow)
     assert former.spaces == Analyzer(load_models()).spaces
     assert target.spaces == Analyzer(load_models(tmp_path)).spaces != former.spaces
+
+
+@pytest.mark.parametrize("setting", ["models_dir", "migration_models_dir"])
+def test_an_unusable_model_directory_is_reported_with_its_setting(setting: str, tmp_path: Path) -> None:
+    """One that is absent, and one that is empty."""
+    with pytest.raises(ModelError, match=f"no such directory; set {setting} to one"):
+        build_analyzers(load({}, {setting: str(tmp_path / "absent")}))
+    with pytest.raises(ModelError, match=rf"or unset {setting}\."):
+        build_analyzers(load({}, {setting: str(tmp_path)}))
 
 
 def test_one_analyzer_is_loaded_without_a_migration() -> None:

@@ -60,13 +60,13 @@ class Extractor(Protocol):
 Model = FeatureModel | HashedModel | ExtractorModel
 
 
-def load_models(directory: Path | None = None) -> dict[str, Model]:
-    """Return one model per language group: that in ``directory``, else the bundled one.
+def load_models(directory: Path | None = None, setting: str = "models_dir") -> dict[str, Model]:
+    """Return one model per language group: that in ``directory`` (the ``setting``), or the bundled one.
 
     Without a model for ``FALLBACK_GROUP`` its texts use ``HashedModel`` with the bundled frequencies. Raises
     ModelError when a file is invalid, two files are of one group, or ``directory`` has no models.
     """
-    models: dict[str, Model] = dict(_load_directory(directory)) if directory is not None else {}
+    models: dict[str, Model] = dict(_load_directory(directory, setting)) if directory else {}
     if FALLBACK_GROUP not in models:
         models[FALLBACK_GROUP] = HashedModel(term_idf=load_term_idf())
     for path in BUNDLED_DIR.glob("*.model"):
@@ -95,9 +95,9 @@ def load_term_rates(directory: Path | None = None) -> TermRates:
     return TermRates(tables, load_term_idf())
 
 
-def _load_directory(directory: Path) -> dict[str, FeatureModel | ExtractorModel]:
+def _load_directory(directory: Path, setting: str) -> dict[str, FeatureModel | ExtractorModel]:
     if not directory.is_dir():
-        raise ModelError(f"{directory}: there is no such directory; set models_dir to one with .model files.")
+        raise ModelError(f"{directory}: there is no such directory; set {setting} to one with .model files.")
     found: dict[str, FeatureModel | ExtractorModel] = {}
     names: dict[str, str] = {}
     for path in sorted(directory.glob("*.model")):
@@ -111,7 +111,7 @@ def _load_directory(directory: Path) -> dict[str, FeatureModel | ExtractorModel]
     if not found:
         raise ModelError(
             f"{directory}: there is no .model file in this directory; fit one there "
-            "(`aggregator fit --help`), or unset models_dir to use the bundled models."
+            f"(`aggregator fit --help`), or unset {setting}."
         )
     return found
 

@@ -97,7 +97,8 @@ async def open_target(
 def error_reply(line: Line, error: Exception) -> LineAnswer:
     """The answer line for a line that was rejected."""
     problem = to_problem(error)
-    problem.detail, problem.instance = str(error), line.location  # that of RepeatedInternalError, too
+    problem.detail = str(error) if problem.code == "internal" else problem.detail  # of RepeatedInternalError
+    problem.instance = line.location
     return LineAnswer(encode(LineProblem(line.number, problem)))
 
 

@@ -30,6 +30,7 @@ from aggregator.errors import (
 from aggregator.jsonl import Line
 from aggregator.settings import Settings
 from aggregator_client import retry_forever
+from aggregator_client.line_sender import RepeatedInternalError
 from tests.cli.helpers import write_jsonl
 from tests.support.factories import story
 
@@ -182,3 +183,15 @@ async def test_declarations_for_all_lines_are_sent_as_query() -> None:
         {"backfill": "true"},
         {"policy": "wires"},
     ]
+
+
+def test_a_refused_line_says_how_many_more_errors_it_has() -> None:
+    """What an answer of the server says, too; one that the client gave up has its own sentence."""
+    line = Line("f", 3, b"{}")
+    many = InvalidInput("title: expected text.", field="title")
+    many.others = (InvalidInput("url: no URL.", field="url"),)
+    said = json.loads(ingest_targets.error_reply(line, many).data)
+    repeated = json.loads(ingest_targets.error_reply(line, RepeatedInternalError()).data)
+
+    assert said["detail"] == "title: expected text. Number of further errors: 1, see `errors`."
+    assert (said["instance"], repeated["detail"]) == ("f:3", str(RepeatedInternalError()))

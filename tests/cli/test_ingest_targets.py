@@ -190,8 +190,8 @@ def test_a_refused_line_says_how_many_more_errors_it_has() -> None:
     line = Line("f", 3, b"{}")
     many = InvalidInput("title: expected text.", field="title")
     many.others = (InvalidInput("url: no URL.", field="url"),)
-    said = json.loads(ingest_targets.error_reply(line, many).data)
-    repeated = json.loads(ingest_targets.error_reply(line, RepeatedInternalError()).data)
+    said = json.loads(ingest_targets.error_reply(line, many).data)["error"]
+    repeated = json.loads(ingest_targets.error_reply(line, RepeatedInternalError()).data)["error"]
 
     assert said["detail"] == "title: expected text. Number of further errors: 1, see `errors`."
     assert (said["instance"], repeated["detail"]) == ("f:3", str(RepeatedInternalError()))

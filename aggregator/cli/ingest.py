@@ -14,7 +14,7 @@ import msgspec
 from aggregator import jsonl
 from aggregator.cli.ingest_targets import check_target_options, open_target
 from aggregator.cli.progress import THROTTLED_LABEL, open_bar, show_counts
-from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE
+from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, StoreUnavailable
 from aggregator.jsonl import Line
 from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings
@@ -43,15 +43,19 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     ):
         lines = jsonl.read_lines(args.files, max_line_bytes=settings.max_body_bytes, progress=bar.update)
         rows = (dataclasses.replace(line, data=dates.convert(line.data)) for line in map(strip_labels, lines))
-        async with open_target(args, settings) as target:
-            for batch in iter_batches(rows):
-                for reply in await target.send(batch, dry_run=args.command == "check"):
-                    write(reply.data)
-                    counts[reply.verdict or "bad"] += 1
-                    first_bad = first_bad or (b"" if reply.verdict else reply.data)
-                    kept += reply.keep and reply.verdict == "duplicate"
-                show_counts(bar, counts, throttled=target.throttled_s > throttled_s)
-                throttled_s = target.throttled_s
+        try:
+            async with open_target(args, settings) as target:
+                for batch in iter_batches(rows):
+                    async for reply in target.send(batch, dry_run=args.command == "check"):
+                        write(reply.data)
+                        counts[reply.verdict or "bad"] += 1
+                        first_bad = first_bad or (b"" if reply.verdict else reply.data)
+                        kept += reply.keep and reply.verdict == "duplicate"
+                    show_counts(bar, counts, throttled=target.throttled_s > throttled_s)
+                    throttled_s = target.throttled_s
+        except StoreUnavailable as error:
+            answered = f"{counts.total()} lines are answered; repeat the command for the others."
+            raise StoreUnavailable(f"{error} {answered}" if counts else str(error)) from error
     elapsed_s = time.monotonic() - started_s
     rate = f"{elapsed_s:.1f} s ({counts.total() / max(elapsed_s, 1e-9):.0f}/s)"
     paused = f", of which {throttled_s:.2f} s {THROTTLED_LABEL}" if throttled_s >= 0.01 else ""

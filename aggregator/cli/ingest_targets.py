@@ -28,7 +28,7 @@ from aggregator.runtime.event_loop import tune_interpreter
 from aggregator.settings import Settings
 from aggregator_client import errors as client_errors
 from aggregator_client import retry_forever
-from aggregator_client.line_sender import LineAnswer, LineResult, LineSender, RepeatedInternalError
+from aggregator_client.line_sender import LineAnswer, LineResult, LineSender
 from aggregator_client.wire import LineProblem
 
 if TYPE_CHECKING:
@@ -82,8 +82,9 @@ async def open_target(
     defaults = BatchDefaults(requested_profile(args), backfill, wait_s)
     if args.store is None:
         url = args.server or service_url(settings.host, settings.port)
-        async with ServerTarget.open(url, settings.key, defaults) as server:
-            yield server
+        with client_errors_translated():
+            async with LineSender.open(url, settings.key, wait_s) as sender:
+                yield ServerTarget(sender, defaults)
         return
     size = jsonl.total_bytes(args.files)
     is_large = size is not None and size > PARALLEL_ABOVE_BYTES
@@ -130,18 +131,20 @@ class LocalTarget:
         """Seconds that this process has paused for interactive requests of a service."""
         return self._service.articles.load_control.throttle.throttled_s
 
-    async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[LineAnswer]:
-        """One LineAnswer per line, in order; waits while lines cannot be processed."""
+    async def send(self, lines: Sequence[Line], *, dry_run: bool) -> AsyncIterator[LineAnswer]:
+        """One LineAnswer per line, in order; when the wait ends, those that exist, then StoreUnavailable."""
         decoded = [_decode(line, self._defaults) for line in lines]
         articles = [article for article in decoded if isinstance(article, Article)]
         answers: list[Answer | errors.AggregatorError] = await retry_forever.send_until_answered(
             articles, lambda rest: self._submit(rest, dry_run), RETRYABLE, limit_s=self._limit_s
         )
         remaining = iter(answers)
-        return [
-            self._encode(line, next(remaining) if isinstance(item, Article) else item)
-            for line, item in zip(lines, decoded, strict=True)
-        ]
+        for line, item in zip(lines, decoded, strict=True):
+            result = next(remaining) if isinstance(item, Article) else item
+            if not isinstance(result, RETRYABLE):
+                yield self._encode(line, result)
+        for ended in (answer for answer in answers if isinstance(answer, RETRYABLE)):
+            raise errors.StoreUnavailable(str(ended))
 
     async def _submit(
         self, articles: Sequence[Article], dry_run: bool
@@ -196,31 +199,23 @@ class ServerTarget:
         self._sender = sender
         self._defaults = defaults
 
-    @classmethod
-    @asynccontextmanager
-    async def open(
-        cls, url: str, key: str = "", defaults: BatchDefaults = BatchDefaults()
-    ) -> AsyncIterator[ServerTarget]:
-        """A target that sends nothing yet. Raises ConfigurationError for an invalid URL."""
-        with client_errors_translated():
-            async with LineSender.open(url, key, defaults.wait_s) as sender:
-                yield cls(sender, defaults)
-
-    async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[LineAnswer]:
-        """As that of ``LocalTarget``."""
+    async def send(self, lines: Sequence[Line], *, dry_run: bool) -> AsyncIterator[LineAnswer]:
+        """As that of ``LocalTarget``, with errors of the client."""
         usable = [line.data for line in lines if line.error is None]
-        with client_errors_translated():
-            answers = iter(await self._sender.send(usable, self._defaults.query(dry_run)))
-        return [
-            error_reply(line, line.error) if line.error is not None else _reply(line, next(answers))
-            for line in lines
-        ]
+        answers = await self._sender.send(usable, self._defaults.query(dry_run))
+        remaining = iter(answers)
+        for line in lines:
+            result = line.error or next(remaining)
+            if not isinstance(result, client_errors.Unavailable):
+                yield _reply(line, result)
+        for ended in (answer for answer in answers if isinstance(answer, client_errors.Unavailable)):
+            raise ended
 
 
-def _reply(line: Line, answer: LineResult) -> LineAnswer:
+def _reply(line: Line, answer: LineResult | errors.InvalidInput) -> LineAnswer:
     if isinstance(answer, client_errors.InputTooLarge):
-        return error_reply(line, errors.InputTooLarge(str(answer)))
-    if isinstance(answer, RepeatedInternalError):
+        answer = errors.InputTooLarge(str(answer))
+    if isinstance(answer, Exception):
         return error_reply(line, answer)
     if answer.problem is None:
         return answer

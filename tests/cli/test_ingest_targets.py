@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -10,19 +11,21 @@ from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.cli import ingest_targets, main
-from aggregator.cli.ingest_targets import BatchDefaults
+from aggregator.cli.ingest_targets import BatchDefaults, client_errors_translated
 from aggregator.contract.problems import to_problem
 from aggregator.contract.responses import encode
 from aggregator.domain import Analysis, Article
 from aggregator.errors import (
     AggregatorError,
     ConfigurationError,
+    InputTooLarge,
     InvalidInput,
     Overloaded,
     StoreUnavailable,
@@ -30,7 +33,8 @@ from aggregator.errors import (
 from aggregator.jsonl import Line
 from aggregator.settings import Settings
 from aggregator_client import retry_forever
-from aggregator_client.line_sender import RepeatedInternalError
+from aggregator_client.errors import Unavailable
+from aggregator_client.line_sender import LineSender, RepeatedInternalError
 from tests.cli.helpers import write_jsonl
 from tests.support.factories import story
 
@@ -40,13 +44,20 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
+async def open_server(url: str, defaults: BatchDefaults) -> AsyncIterator[ingest_targets.ServerTarget]:
+    """As ``open_target``, which gives the limit of the wait in whole seconds."""
+    async with LineSender.open(url, "", defaults.wait_s) as sender:
+        yield ingest_targets.ServerTarget(sender, defaults)
+
+
+@asynccontextmanager
 async def target_with_handler(handle: Handler) -> AsyncIterator[ingest_targets.ServerTarget]:
     """A target whose server answers every batch by ``handle``."""
     app = web.Application()
     app.router.add_post("/v1/articles/batch", handle)
     async with (
         TestServer(app) as server,
-        ingest_targets.ServerTarget.open(str(server.make_url("/"))) as target,
+        open_server(str(server.make_url("/")), BatchDefaults()) as target,
     ):
         yield target
 
@@ -85,7 +96,7 @@ async def test_a_local_store_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> N
     lines = [Line("f", n, json.dumps({"id": str(n), "text": story(n, 3)}).encode()) for n in range(1, 5)]
     lines.append(Line("f", 5, b"{"))
     async with ingest_targets.LocalTarget.open(Settings(store_url="memory")) as target:
-        replies = await target.send(lines, dry_run=False)
+        replies = [reply async for reply in target.send(lines, dry_run=False)]
 
     assert [reply.verdict for reply in replies] == ["new"] * 4 + [None]
     assert refused == {"2": 2, "3": 3}
@@ -122,9 +133,40 @@ async def test_a_server_that_takes_nothing_is_waited_for_within_the_limit() -> N
     app.router.add_post("/v1/articles/batch", handle)
     async with TestServer(app) as server:
         url, defaults = str(server.make_url("/")), BatchDefaults(wait_s=0.0)
-        async with ingest_targets.ServerTarget.open(url, defaults=defaults) as target:
-            with pytest.raises(StoreUnavailable, match="is full"):
-                await target.send(numbered_lines(1), dry_run=False)
+        async with open_server(url, defaults=defaults) as target:
+            with pytest.raises(Unavailable, match="is full"):
+                _ = [reply async for reply in target.send(numbered_lines(1), dry_run=False)]
+
+
+async def test_answers_are_written_when_the_wait_for_the_others_ends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of the same batch, in order; the reason says how many there are, and nothing follows a half."""
+    posted: list[list[int]] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        lines = (await request.read()).splitlines()
+        posted.append([int(json.loads(line)["id"]) for line in lines])
+        if len(lines) > 3:
+            return web.Response(status=413, body=encode(to_problem(InputTooLarge("Too long."))))
+        full = {"error": msgspec.to_builtins(to_problem(StoreUnavailable("The store is full.")))}
+        refused = json.dumps(full).encode() + b"\n"
+        return web.Response(
+            body=b"".join(new_verdict(n) if json.loads(n)["id"] in "24" else refused for n in lines)
+        )
+
+    file = write_jsonl(tmp_path / "a.jsonl", *({"id": str(n)} for n in range(1, 7)))
+    app = web.Application()
+    app.router.add_post("/v1/articles/batch", handle)
+    async with TestServer(app) as server:
+        command = ["ingest", "--server", str(server.make_url("/")), "--wait", "1", "--no-progress", str(file)]
+        code = await asyncio.to_thread(main, command)
+
+    captured = capsys.readouterr()
+    assert code == 3
+    assert [json.loads(line)["id"] for line in captured.out.splitlines()] == ["2"]
+    assert "The store is full. 1 lines are answered; repeat the command for the others." in captured.err
+    assert posted[:2] == [[1, 2, 3, 4, 5, 6], [1, 2, 3]] and not any(4 in numbers for numbers in posted[1:])
 
 
 async def test_line_numbers_of_a_batch_become_those_of_the_file() -> None:
@@ -142,7 +184,7 @@ async def test_line_numbers_of_a_batch_become_those_of_the_file() -> None:
         return web.Response(body=json.dumps({"line": 1, "error": error}).encode() + b"\n")
 
     async with target_with_handler(handle) as target:
-        replies = await target.send([Line("f", 1003, b"{}")], dry_run=False)
+        replies = [reply async for reply in target.send([Line("f", 1003, b"{}")], dry_run=False)]
 
     answer = json.loads(replies[0].data)
     assert replies[0].verdict is None
@@ -170,11 +212,12 @@ async def test_declarations_for_all_lines_are_sent_as_query() -> None:
             (BatchDefaults("wire"), True),
             (BatchDefaults(backfill=True), False),
         ):
-            async with ingest_targets.ServerTarget.open(url, defaults=defaults) as target:
-                await target.send(numbered_lines(2), dry_run=dry_run)
-        async with ingest_targets.ServerTarget.open(url, defaults=BatchDefaults("wires")) as target:
-            with pytest.raises(ConfigurationError, match="unknown profile 'wires'; known: default"):
-                await target.send(numbered_lines(2), dry_run=False)
+            async with open_server(url, defaults=defaults) as target:
+                _ = [reply async for reply in target.send(numbered_lines(2), dry_run=dry_run)]
+        async with open_server(url, defaults=BatchDefaults("wires")) as target:
+            wrong = pytest.raises(ConfigurationError, match="unknown profile 'wires'; known: default")
+            with wrong, client_errors_translated():
+                _ = [reply async for reply in target.send(numbered_lines(2), dry_run=False)]
 
     assert queries == [
         {},

@@ -55,7 +55,7 @@ class RepeatedInternalError(ClientError):
         super().__init__(f"The service failed {MAX_INTERNAL_ERRORS} times at this line; its log says why.")
 
 
-LineResult = LineAnswer | InputTooLarge | RepeatedInternalError
+LineResult = LineAnswer | InputTooLarge | RepeatedInternalError | Unavailable
 
 
 class LineSender:
@@ -78,7 +78,7 @@ class LineSender:
     async def send(self, lines: Sequence[bytes], query: str = "") -> list[LineResult]:
         """One result per line, in order; waits while lines cannot be processed. ``query``: with its "?".
 
-        Raises ConfigurationError or NotFound for what no line causes, Unavailable when the wait ends.
+        Unavailable: the wait ended. Raises ConfigurationError or NotFound for what no line causes.
         """
         return await self._send_batch(list(enumerate(lines)), Counter(), query)
 
@@ -97,10 +97,10 @@ class LineSender:
             if len(lines) == 1:
                 return [error]
             half = len(lines) // 2
-            return [
-                *await self._send_batch(lines[:half], errors, query),
-                *await self._send_batch(lines[half:], errors, query),
-            ]
+            first = await self._send_batch(lines[:half], errors, query)
+            if ended := [result for result in first if isinstance(result, Unavailable)]:
+                return [*first, *ended[:1] * (len(lines) - half)]
+            return [*first, *await self._send_batch(lines[half:], errors, query)]
 
     async def _post_batch(
         self, lines: Sequence[NumberedLine], errors: Counter[int], query: str

@@ -39,7 +39,7 @@ async def send_until_answered(
 ) -> list[R]:
     """Repeat ``attempt`` with the items that got one of ``retryable``, until all have another answer.
 
-    ``limit_s``: asked after a failure; the failure is raised when no item has had an answer for this long.
+    ``limit_s``: asked after a failure, which becomes the result of the others after this long without any.
     ``what``: waits, in the words of the log, by default the number of articles.
     """
     results: dict[int, R] = {}
@@ -47,11 +47,10 @@ async def send_until_answered(
     while missing := [i for i in range(len(items)) if i not in results]:
         failure: Exception | None = None
         answered = len(results)
-        answers: Sequence[R | Exception] = []
         try:
             answers = await attempt([items[i] for i in missing])
         except retryable as error:
-            failure = error
+            answers = [error]
         for i, answer in zip(missing, answers, strict=False):  # an interrupted answer lacks the last ones
             if isinstance(answer, retryable):
                 failure = answer
@@ -71,7 +70,7 @@ async def send_until_answered(
             log_at_s = now_s + LOG_INTERVAL_S
         left_s = waiting_since_s + limit_s() - now_s
         if left_s <= 0:
-            raise failure
+            return [results.get(i, cast(R, failure)) for i in range(len(items))]
         await asyncio.sleep(min(pause_s, left_s))
         pause_s = min(2 * pause_s, MAX_BACKOFF_S)
     return [results[i] for i in range(len(items))]

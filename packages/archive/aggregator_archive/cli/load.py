@@ -36,7 +36,7 @@ async def _load(file: Path, columns: Mapping[str, str], args: argparse.Namespace
     with item_progress("articles loaded", shown=not args.no_progress) as show_count:
         async with open_target(args, settings) as target:
             for batch in iter_batches(iter_lines(file, columns)):
-                for reply in await target.send(batch, dry_run=False):
+                async for reply in target.send(batch, dry_run=False):
                     counts[reply.verdict or "bad"] += 1  # no verdict: rejected
                 show_count(counts.total())
     print(f"loaded {format_counts(counts)}", file=sys.stderr)

@@ -172,14 +172,14 @@ def test_the_example_is_valid() -> None:
 
 
 @pytest.mark.parametrize("value", ["-0.1", "nan", "inf"])
-def test_a_threshold_without_a_setting_is_a_finite_number_of_at_least_0(
+def test_a_threshold_without_a_setting_is_a_number_of_its_range(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     """The policy may have thresholds that are no settings; it knows their ranges."""
     monkeypatch.delitem(policy_file._SETTING_FIELDS, "keep_if_adds")
     (problem,) = problems(tmp_path, f"[profiles.a]\nkeep_if_adds = {value}")
 
-    wrong = "is not from 0 to inf" if value == "-0.1" else "is not a number"
+    wrong = "is not from 0 to 1" if value == "-0.1" else "is not a number"
     assert problem == f"profiles.a.keep_if_adds: {float(value)} {wrong}."
     assert read(tmp_path, "[profiles.a]\nsame_outlet_hours = 70").named("a").policy.same_outlet_hours == 70
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from operator import itemgetter
 
 import numpy as np
@@ -65,12 +66,9 @@ def encode_minor_terms(stored: WeightedTerms, minor: WeightedTerms, lead: Collec
 def profile_weights(profile: TermProfile) -> list[tuple[str, float]]:
     """The stored terms and their weights in the profile, > 0; heaviest first, so that leading terms are."""
     lead, counted = int.from_bytes(profile.minor_terms[:_LEAD_BYTES], "little"), subject_terms(profile)
-    factors = (LEAD_FACTOR if lead >> at & 1 else 1.0 for at in range(len(profile.terms)))
-    weighted = [
-        (term, weight**WEIGHT_EXPONENT * factor)
-        for (term, weight), factor in zip(profile.terms, factors, strict=True)
-        if term in counted
-    ]
+    by = [LEAD_FACTOR if lead >> at & 1 else 1.0 for at in range(len(profile.terms))]
+    each = zip(profile.terms, by, strict=True)
+    weighted = [(t, w**WEIGHT_EXPONENT * factor) for (t, w), factor in each if t in counted]
     return sorted(weighted, key=itemgetter(1), reverse=True)
 
 
@@ -82,9 +80,15 @@ def subject_terms(profile: TermProfile) -> dict[str, float]:
 
 def cosines(subject: TermProfile, others: Sequence[TermProfile]) -> FloatArray:
     """Cosine of one profile with each of several, (n,) in 0..1; 0 where either is empty."""
-    vectors = unit_vectors([subject, *others])
-    found: FloatArray = np.minimum(vectors[1:] @ vectors[0], 1.0)
-    return found
+    hashes, weights, owners = _flatten([subject, *others])
+    bits, own = _HASH_BITS + 1, np.zeros(2 * _SHORT_PREFIX)
+    keys, at = np.unique(owners << bits | hashes, return_inverse=True)  # equal prefixes of a profile are one
+    hashes, owners, sums = keys & ((1 << bits) - 1), keys >> bits, np.bincount(at, weights)
+    own[hashes[owners == 0]] = sums[owners == 0]
+    products, squares = (np.bincount(owners, w * sums, len(others) + 1) for w in (own[hashes], sums))
+    scales = np.sqrt(squares[1:] * squares[0])
+    found: FloatArray = np.divide(products[1:], scales, out=np.zeros(len(others)), where=scales > 0)
+    return np.minimum(found, 1.0)
 
 
 def unit_vectors(profiles: Sequence[TermProfile]) -> FloatArray:
@@ -103,14 +107,16 @@ def _flatten(profiles: Sequence[TermProfile]) -> tuple[IntArray, FloatArray, Int
     encoded = [profile.minor_terms for profile in profiles]
     stored_counts = np.array([len(profile.terms) for profile in profiles], np.int64)
     minor_counts = np.array([max(0, len(data) - _HEAD_BYTES) // 2 for data in encoded], np.int64)
-    stored = [(p.terms, calendar_terms(p.lang)) for p in profiles]
-    hashes = np.array([_hashes(term) for terms, _ in stored for term, _ in terms], np.int64)
-    weights = np.array([0.0 if t in calendar else w for terms, calendar in stored for t, w in terms])
+    stored = list(chain.from_iterable(profile.terms for profile in profiles))
+    calendar = frozenset().union(*(calendar_terms(lang) for lang in {profile.lang for profile in profiles}))
+    hashes = np.fromiter(map(_hashes, map(itemgetter(0), stored)), np.int64, len(stored))
+    weights = np.fromiter(map(itemgetter(1), stored), np.float64, len(stored))
+    weights[[at for at, (term, _) in enumerate(stored) if term in calendar]] = 0.0
     minor_hashes = np.frombuffer(b"".join([data[_HEAD_BYTES:] for data in encoded]), "<u2")
     heads = b"".join([data[:_HEAD_BYTES] or bytes(_HEAD_BYTES) for data in encoded])
     head_rows = np.frombuffer(heads, np.uint8).reshape(-1, _HEAD_BYTES)
     shares = head_rows[:, _LEAD_BYTES] / _MAX_SHARE
-    lasts = np.array([terms[-1][1] if terms else 0.0 for terms, _ in stored])
+    lasts = np.array([profile.terms[-1][1] if profile.terms else 0.0 for profile in profiles])
     stored_owners, stored_ranks = _ranks(stored_counts)
     owners, ranks = _ranks(minor_counts)
     minor_weights = lasts[owners] * shares[owners] ** ((ranks + 1) / minor_counts[owners])

@@ -97,8 +97,7 @@ def tells_news(subject: Comparable, others: Sequence[Comparable], text: str) -> 
         new -= terms if is_known[max(0, place - width + 1) : place + 1].any() else set()
     sampled_at = {j + i for j in np.flatnonzero(hashes <= least).tolist() if j >= start for i in range(width)}
     said_at = {at: terms & new for at, terms in enumerate(terms_at) if at in sampled_at and at >= lead.start}
-    begins = any(terms for at, terms in said_at.items() if at in lead)
-    return begins or len(set().union(*said_at.values())) > 1
+    return any(at in lead for at in said_at if said_at[at]) or len(set().union(*said_at.values())) > 1
 
 
 def headline_shingles(article: Comparable) -> set[int]:

@@ -184,10 +184,7 @@ def headline_items(event: Event) -> list[str]:
 
 
 async def newest_headlines(get_articles: ArticleReader, events: Collection[Event], items: int) -> Headlines:
-    """By id of the event what the last ``items`` that said a headline say instead of its title (see below).
-
-    The articles have the times at which they said it. Raises StoreUnavailable.
-    """
+    """By event what its last ``items`` with headlines say but its title, dated. Raises StoreUnavailable."""
     last = {event.id: headline_items(event)[-items:] for event in events}
     stored = await get_articles([*chain(*last.values())]) if last else {}
     found = dict[str, list[ArticleRecord]]()

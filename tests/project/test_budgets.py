@@ -14,9 +14,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_168, 245
+MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_169, 245
 MAX_LINES = {  # of each package of the server; modules at its top share one
-    "analysis": 4_635,
+    "analysis": 4_640,
     "auth": 493,
     "background": 256,
     "backup": 486,
@@ -25,7 +25,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "dedup": 1_285,
     "events": 7_580,
     "http": 6_639,
-    "index": 5_209,
+    "index": 5_204,
     "ingest": 1_961,
     "provenance": 1_218,
     "queries": 1_565,
@@ -33,7 +33,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "store": 3_819,
     "top": 2_417,
 }
-MAX_REPOSITORY_LINES = 60_872  # server and packages, without tests
+MAX_REPOSITORY_LINES = 60_874  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_200  # modules of tests/ without test cases, which have no budget
 TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
 MAX_BENCHMARK_WORDS = 4_000  # of docs/benchmarks, without rules of tables

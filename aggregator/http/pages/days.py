@@ -28,7 +28,7 @@ from aggregator.http.pages.cards import make_card
 from aggregator.time_units import DAY_MS
 from aggregator_client.wire import doc
 
-NEWEST_ITEMS = 5  # of each event, whose headlines are compared with its title
+NEWEST_ITEMS = 3  # of each event, whose headlines are compared with its title
 ZONE_COOKIE = "aggregator_zone"
 
 

@@ -142,7 +142,7 @@ def compare_with_readers_versions(
     )
     updated = all(has_other_figures(subject, record, is_revision, is_same) for record in readers)
     turned = all(is_reversed(subject, r) and (not is_same or contradicts(subject, r, text)) for r in readers)
-    corrects = is_correction(subject, text if adds else "")
+    corrects = is_revision and is_correction(subject, text if adds else "")
     # A headline that hardly occurs in its text, such as a page number, is not about it.
     both = title_terms(subject.title, subject.lang) & title_terms(canonical.title, canonical.lang)
     is_about = not is_same and (subject.own_headline > AGREEING or len(both) > 1)
@@ -151,7 +151,7 @@ def compare_with_readers_versions(
         "fuller": fuller,
         "updated_figures": is_revision and updated,
         "reversed": is_revision and turned,
-        "correction": is_revision and corrects and not any(map(is_correction, readers)),
+        "correction": corrects and not any(map(is_correction, readers)),
         "headline": is_about and all(contradicts(subject, record, text) for record in readers),
         "news": is_about and 0 < adds < policy.keep_if_adds and tells_news(subject, readers, text),
     }
@@ -196,11 +196,9 @@ def _lacks(article: Comparable, stated: set[str]) -> bool:
 
 def is_correction(article: Comparable, text: str = "") -> bool:
     """Whether the headline's first or last word, or the start of the text or of its last line, says so."""
-    lines = text.strip().splitlines()
-    parts = (article.title, *lines[:1], *lines[-1:])
-    title, *starts = (tokenizer.shingle_units(part, article.lang) for part in parts)
-    said = {*title[:1], *title[-1:], *(word for start in starts for word in start[:4])}
-    return not table("correction", article.lang).keys().isdisjoint(said)
+    title, lines = tokenizer.shingle_units(article.title, article.lang), text.strip().splitlines()
+    starts = (tokenizer.shingle_units(line, article.lang)[:4] for line in lines[:1] + lines[-1:])
+    return not {*title[:1], *title[-1:]}.union(*starts).isdisjoint(table("correction", article.lang))
 
 
 def is_reversed(later: Comparable, earlier: Comparable) -> bool:

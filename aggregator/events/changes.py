@@ -267,7 +267,7 @@ class EditorActions:
         """The event, under the best headline that is left if it lost its own."""
         if event.headline_id or event.title not in ("", ", ".join(event.terms)):
             return event
-        stored = (await self._get_articles(headline_items(event))).values()
+        stored = (await self._get_articles([*headline_items(event)])).values()
         best = headline_alternatives([article.record for article in stored], "")[:1]
         return replace(event, headline_id=best[0].id, title=best[0].title) if best else event
 

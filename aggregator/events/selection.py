@@ -38,7 +38,7 @@ from aggregator.domain import StreamItem
 from aggregator.events.detection.model import CHANCE_ITEMS, EventStatus
 from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS, arrivals_of, course_of, items_within
 from aggregator.events.detection.top_stories import TopStory, story_size
-from aggregator.events.event import Event, EventSummary
+from aggregator.events.event import EditorAction, Event, EventSummary
 from aggregator.events.figures import Toll
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 from aggregator_client.wire import ActionName, WorkStatus
@@ -202,12 +202,17 @@ class CameSince(NamedTuple):
     updates: int = 0
 
 
+def last_decision(event: Event) -> EditorAction | None:
+    """The last action in force that says where editors are with the event."""
+    return next((action for action in reversed(event.in_force) if action.action in STATUS_ACTIONS), None)
+
+
 def since_handled(event: Event) -> CameSince:
     """What came since editors saw or finished an event; nothing of others."""
     if not (event.acknowledged_by or event.work_status in SETTLED):
         return CameSince()
-    own = [action for action in event.in_force if action.action in STATUS_ACTIONS]
-    return came_since(event, *((own[-1].at_ms, own[-1].tolls) if own else (event.detected_at_ms, ())))
+    last = last_decision(event)
+    return came_since(event, *((last.at_ms, last.tolls) if last else (event.detected_at_ms, ())))
 
 
 def came_since(event: Event, since_ms: int, known: Sequence[Toll] | None = None) -> CameSince:

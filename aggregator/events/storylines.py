@@ -176,22 +176,21 @@ def link_cosine(a: dict[str, float], b: dict[str, float]) -> float:
     return sum(weight * b.get(term, 0.0) for term, weight in a.items())
 
 
-def headline_items(event: Event) -> list[str]:
-    """Ids of the articles whose headlines are compared: the newest, none doubtful if there are others."""
+def headline_items(event: Event, most: int = MAX_HEADLINES) -> dict[str, int]:
+    """The newest articles, whose headlines are compared, with their times; doubtful ones only if all are."""
     times = headline_times(event)
-    items = [id_ for id_ in times if id_ not in event.doubtful] or times
-    return sorted(items, key=times.__getitem__)[-MAX_HEADLINES:]
+    items = {id_: ms for id_, ms in times.items() if id_ not in event.doubtful} or times
+    return dict(sorted(items.items(), key=itemgetter(1))[-most:])
 
 
-async def newest_headlines(get_articles: ArticleReader, events: Collection[Event], items: int) -> Headlines:
-    """By event what its last ``items`` with headlines say but its title, dated. Raises StoreUnavailable."""
-    last = {event.id: headline_items(event)[-items:] for event in events}
-    stored = await get_articles([*chain(*last.values())]) if last else {}
+async def newest_headlines(read: ArticleReader | None, events: Collection[Event], items: int) -> Headlines:
+    """By id of the event: other headlines than its own, of its last ``items``. Raises StoreUnavailable."""
+    last = {event.id: headline_items(event, items) for event in events}
+    stored = await read([*chain(*last.values())]) if read and last else {}
     found = dict[str, list[ArticleRecord]]()
     for event in events:
-        times = headline_times(event)
-        records = [replace(stored[i].record, published_at_ms=times[i]) for i in last[event.id] if i in stored]
-        found[event.id] = newest_of_outlets(records, event.title)
+        said = ((stored[i].record, ms) for i, ms in last[event.id].items() if i in stored)
+        found[event.id] = newest_of_outlets([replace(r, published_at_ms=ms) for r, ms in said], event.title)
     return found
 
 

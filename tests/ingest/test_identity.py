@@ -276,7 +276,7 @@ async def test_a_change_of_a_copy_that_nobody_keeps_is_decided_by_its_new_text(n
 async def test_a_first_sentence_that_is_filled_with_the_text_of_another_article(
     newsroom: Core, lang: str, source: str
 ) -> None:
-    """It is a copy by now; filled with a text of its own it is the same article as before."""
+    """It is a copy by now; filled with another text it is the same article as before."""
     (title, report), (headline, other) = SUBJECTS[lang]
     whole = f"{report} {story(1)}"
     posts = [("a", title, report[: len(report) // 2]), ("whole", report[29:60], whole), ("a", title, whole)]

@@ -171,8 +171,7 @@ class WebhookDispatcher(PeriodicTask):
                 alerts.append(await self._digest(desks[id_], *period))
         listed = (alert.events[:LISTED_EVENTS] for alert in alerts if not alert.sections)
         shown = {event.id: event for event in chain((event for *_, event in calls), *listed)}
-        read = self._get_articles
-        headlines = await newest_headlines(read, shown.values(), LATEST_ITEMS) if read else {}
+        headlines = await newest_headlines(self._get_articles, shown.values(), LATEST_ITEMS)
         new = [self._delivery(*call, headlines) for call in calls]
         new += [
             self._alert_delivery(alert, target, headlines, now_ms)

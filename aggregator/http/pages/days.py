@@ -75,8 +75,12 @@ async def _page(
             # Open events were seen within the last hours, so within a day before.
             events = await load_period(service, query.watch, since_ms - DAY_MS, limits[1])
             lists = handover(events, *limits)
-            lists["muted"] = [e for e in events if not e.merged_into and _was_muted(e, *limits)]
-        listed, read = [*chain(*lists.values())], service.articles.index.articles.get_many
+            quieting = "mute", "false_alarm", "unmute"
+            said = ((e, [a for a in e.in_force if a.action in quieting]) for e in events if not e.merged_into)
+            last = ((e, a) for e, own in said for a in own[-1:] if a.action != "unmute")
+            lists["muted"] = [e for e, a in last if limits[0] <= a.at_ms < limits[1]]
+        listed = [*chain(*lists.values())]
+        edits = {event.id: edited(event) for event in listed}
         known = (await service.events.repository.summaries()).values()
         return rendered(
             request,
@@ -89,8 +93,9 @@ async def _page(
             began=began,
             first_ms=min((event.first_seen_ms for event in known), default=now_ms),
             lists={name: [make_card(e, now_ms, since_ms) for e in events] for name, events in lists.items()},
-            newest=await newest_headlines(read, listed, NEWEST_ITEMS),
-            named=await load_names(service, [a for event in listed for a in edited(event)]),
+            newest=await newest_headlines(service.articles.index.articles.get_many, listed, NEWEST_ITEMS),
+            edits=edits,
+            named=await load_names(service, [*chain(*edits.values())]),
             parameters=_parameters(query),
             desks=await service.events.desks.values(),
         )
@@ -112,12 +117,6 @@ def _day_lists(events: Sequence[Event], start_ms: int, end_ms: int) -> dict[str,
         name = "muted" if event.muted else "before" if event.last_seen_ms < start_ms else name
         lists[name].append(event)
     return lists
-
-
-def _was_muted(event: Event, since_ms: int, until_ms: int) -> bool:
-    """Whether it is no news by what an editor said within a period."""
-    said = [a for a in event.in_force if a.action in ("mute", "false_alarm", "unmute")][-1:]
-    return any(a.action != "unmute" and since_ms <= a.at_ms < until_ms for a in said)
 
 
 async def _day_of(request: web.Request, service: Service, query: DayQuery, date: str) -> Day:

@@ -11,11 +11,11 @@ from markupsafe import Markup, escape
 
 from aggregator.analysis.source import outlet_name
 from aggregator.dedup.wording import has_text
-from aggregator.events.days import edited, is_split_off
+from aggregator.events.days import is_split_off
 from aggregator.events.detection.numbers import end_of, headline_times, items_within
 from aggregator.events.event import newest_figures, title_of
 from aggregator.events.newsroom import is_split
-from aggregator.events.selection import since_handled
+from aggregator.events.selection import last_decision, since_handled
 from aggregator.provenance.lineage import describe
 from aggregator.time_units import to_datetime
 
@@ -75,8 +75,8 @@ def inline_code(text: str) -> Markup:
 
 _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     safe_url, utc, duration, pluralize, thousands, percent, query_value, inline_code, outlet_name, has_text,
-    is_split, is_split_off, edited, end_of, headline_times, items_within, newest_figures, since_handled,
-    title_of,
+    is_split, is_split_off, end_of, headline_times, items_within, newest_figures, last_decision,
+    since_handled, title_of,
 )  # fmt: skip
 FILTERS: Mapping[str, Callable[..., Any]] = {f.__name__: f for f in _FUNCTIONS} | {
     "describe_changes": describe

@@ -166,7 +166,7 @@ async def test_only_what_broke_that_day_is_new(service: Service, client: Client,
 
 
 async def test_a_handover_says_who_called_an_event_no_news(service: Service, client: Client) -> None:
-    """In a list of its own, unless that was taken back or was before."""
+    """In a separate list, unless that was taken back or was before."""
     at = service.clock() - 3 * HOUR_MS - MIDNIGHT_MS
     for id_, actions in (
         ("flood", ["false_alarm"]),
